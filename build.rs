@@ -1,0 +1,14 @@
+//! Build script: N-API link set-up for the addon build, nothing for the pure core build.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "node-api")]
+    {
+        napi_build::setup();
+        // Node unmaps an addon when the last thread that loaded it ends. Our runtime threads outlive a worker
+        // thread, so the code they run must stay mapped.
+        if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+        }
+    }
+}

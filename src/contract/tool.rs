@@ -1,0 +1,176 @@
+//! The tool trait: typed for authors of built-in tools, erased for the registry and the pipeline.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::behavior::Behavior;
+use super::context::{PrepareContext, ToolContext};
+use super::result::{ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
+use super::spec::ToolSpec;
+
+/// Arguments of a call: the parsed object, and the model's own text for as long as nothing rewrote it.
+#[derive(Debug, Clone)]
+pub struct Arguments {
+    /// The parsed object.
+    pub object: Map<String, Value>,
+    /// Text that equals `object`; `None` after a rewrite.
+    pub text: Option<String>,
+}
+
+impl Arguments {
+    /// Arguments that were built here rather than sent as text.
+    pub fn from_object(object: Map<String, Value>) -> Self {
+        Self { object, text: None }
+    }
+
+    /// JSON text of the arguments.
+    pub fn to_json(&self) -> String {
+        match &self.text {
+            Some(text) => text.clone(),
+            None => serde_json::to_string(&self.object).unwrap_or_else(|_| "{}".to_owned()),
+        }
+    }
+
+    /// Sets one field.
+    pub fn set(&mut self, key: &str, value: Value) {
+        self.object.insert(key.to_owned(), value);
+        self.text = None;
+    }
+}
+
+/// Fields a tool wants replaced before permissions are asked, for instance a path by its canonical form.
+pub type Rewrites = Vec<(&'static str, Value)>;
+
+/// What permissions judge a call by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// Content of the permission signature `Name:<content>`; `None` makes the signature the bare name.
+    pub content: Option<String>,
+    /// Paths the call touches.
+    pub affected_paths: Vec<String>,
+    /// Sentence for a confirmation, where the tool has a better one than the default.
+    pub description: Option<String>,
+}
+
+/// A built-in tool. The arguments are validated against the schema before any method sees them.
+///
+/// Contract: methods may be called from any thread; `execute` is called once per call, after permission; dropping its
+/// future must release everything it holds.
+pub trait Tool: Send + Sync + 'static {
+    /// Arguments as a type.
+    type Params: DeserializeOwned + Send + Sync;
+
+    /// The declaration.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Behaviour of this call; may only narrow what the declaration says.
+    fn behavior(&self, params: &Self::Params) -> Behavior {
+        let _ = params;
+        self.spec().behavior
+    }
+
+    /// What permissions judge the call by.
+    fn subject(&self, params: &Self::Params) -> Subject {
+        let _ = params;
+        Subject::default()
+    }
+
+    /// Checks beyond the schema, and rewrites such as canonical paths. Runs before permissions are asked and must not
+    /// change anything outside.
+    ///
+    /// # Errors
+    /// The failure is the call's result.
+    fn prepare(
+        &self,
+        params: &Self::Params,
+        cx: &PrepareContext,
+    ) -> impl Future<Output = Result<Rewrites, ToolFailure>> + Send {
+        let _ = (params, cx);
+        std::future::ready(Ok(Rewrites::new()))
+    }
+
+    /// Does the work.
+    ///
+    /// # Errors
+    /// The failure is the call's result.
+    fn execute(
+        &self,
+        params: Self::Params,
+        cx: ToolContext,
+    ) -> impl Future<Output = Result<ToolSuccess, ToolFailure>> + Send;
+}
+
+/// A call that is ready to be judged.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Final arguments.
+    pub arguments: Arguments,
+    /// Behaviour of this call.
+    pub behavior: Behavior,
+    /// What permissions judge it by.
+    pub subject: Subject,
+}
+
+/// Boxed future of an erased tool.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Any tool, whatever its parameters: what the registry holds and the pipeline calls.
+pub trait AnyTool: Send + Sync + 'static {
+    /// The declaration.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Checks and rewrites arguments that already match the schema; see [`Tool::prepare`].
+    fn prepare<'a>(
+        &'a self,
+        arguments: Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
+
+    /// Does the work; see [`Tool::execute`].
+    fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn spec(&self) -> &ToolSpec {
+        Tool::spec(self)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        mut arguments: Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+        Box::pin(async move {
+            let mut params: T::Params = parse(&arguments)?;
+            let rewrites = Tool::prepare(self, &params, cx).await?;
+            if !rewrites.is_empty() {
+                for (key, value) in rewrites {
+                    arguments.set(key, value);
+                }
+                params = parse(&arguments)?;
+            }
+            Ok(Prepared { behavior: self.behavior(&params), subject: self.subject(&params), arguments })
+        })
+    }
+
+    fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            match parse(&arguments) {
+                Ok(params) => Tool::execute(self, params, cx).await.into(),
+                Err(failure) => ToolOutcome::Error(failure),
+            }
+        })
+    }
+}
+
+fn parse<P: DeserializeOwned>(arguments: &Arguments) -> Result<P, ToolFailure> {
+    serde_json::from_value(Value::Object(arguments.object.clone())).map_err(|error| {
+        ToolFailure::from(
+            ToolError::new(ToolErrorType::ValidationError, format!("arguments do not fit the tool: {error}"))
+                .with_code("TOOL_VALIDATION_ERROR"),
+        )
+    })
+}

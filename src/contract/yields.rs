@@ -1,0 +1,72 @@
+//! What a running tool reports before its result.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An effect on the Session, applied by the Session for calls that end in success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum ToolEffect {
+    /// Tool policy, discovery, model, prompt, environment or hooks.
+    RuntimePatch {
+        /// The patch.
+        patch: Value,
+    },
+    /// Runtime context.
+    ContextPatch {
+        /// The patch.
+        patch: Value,
+    },
+    /// Messages to append after the turn's tool results.
+    NewMessages {
+        /// `ModelMessage[]`.
+        messages: Value,
+    },
+    /// Permission rules to add or remove.
+    PermissionUpdates {
+        /// `PermissionUpdate[]`.
+        updates: Value,
+    },
+}
+
+/// One yield of a running tool, in the public shape (`{kind: 'progress' | 'message' | 'effect', …}`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ToolYield {
+    /// How far it got. The whole yield object is kept, so that fields survive as given.
+    Progress(#[serde(default)] serde_json::Map<String, Value>),
+    /// Something to show.
+    Message {
+        /// `{summary, detail?}`.
+        content: Value,
+    },
+    /// An effect.
+    Effect {
+        /// The effect.
+        effect: ToolEffect,
+    },
+}
+
+impl ToolYield {
+    /// A message with a summary line.
+    pub fn message(summary: impl Into<String>) -> Self {
+        Self::Message { content: serde_json::json!({ "summary": summary.into() }) }
+    }
+
+    /// Progress with a message and data.
+    pub fn progress(message: impl Into<String>, data: Value) -> Self {
+        let mut map = serde_json::Map::new();
+        map.insert("message".into(), Value::String(message.into()));
+        map.insert("data".into(), data);
+        Self::Progress(map)
+    }
+}
+
+/// Where yields go. Awaiting the future gives backpressure: a slow consumer slows the tool down.
+pub trait YieldSink: Send + Sync {
+    /// Hands one yield over. Cancelling the future may lose the yield, never an earlier one.
+    fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}

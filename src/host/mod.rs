@@ -1,0 +1,10 @@
+//! The world outside, handed in: the async runtime, cancellation, clock and environment.
+
+pub mod cancel;
+pub mod clock;
+pub mod env;
+pub mod runtime;
+
+pub use cancel::{CancelReason, CancelToken};
+pub use env::EnvSnapshot;
+pub use runtime::Tasks;
