@@ -79,3 +79,9 @@ impl Schema {
         if issues.is_empty() { Ok(false) } else { Err(issues) }
     }
 }
+
+/// One sentence for the model that names every issue.
+pub fn render_issues(tool: &str, issues: &[Issue]) -> String {
+    let list: Vec<String> = issues.iter().map(|issue| format!("{} {}", issue.field, issue.message)).collect();
+    format!("invalid arguments for {tool}: {}", list.join("; "))
+}
