@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{CallContext, CallReport, Pipeline};
-use crate::contract::{ModelContent, ToolOutcome};
+use crate::contract::{ModelContent, ToolError, ToolErrorType, ToolOutcome};
 use crate::model::ToolCall;
 
 /// What a tool that says nothing is reported to have said.
@@ -13,6 +13,7 @@ const PREVIEW_CHARS: usize = 2_000;
 
 impl Pipeline {
     pub(super) async fn settle(&self, call: &ToolCall, cx: &CallContext, report: &mut CallReport) {
+        self.refuse_oversized(call, report);
         let limit = self.registry.get(&call.name).and_then(|tool| tool.spec().max_result_chars);
         if let ToolOutcome::Success(success) = &mut report.outcome {
             if success.model.is_blank() {
@@ -31,6 +32,20 @@ impl Pipeline {
         let metadata = report.outcome.metadata_mut();
         if report.exit_loop {
             metadata.insert("shouldExitLoop".into(), json!(true));
+        }
+    }
+
+    /// A result no provider could take is an error that says so, not a request that fails later.
+    fn refuse_oversized(&self, call: &ToolCall, report: &mut CallReport) {
+        let (bytes, limit) = (report.outcome.model().as_text().len(), self.config.max_result_bytes);
+        if bytes > limit {
+            let message = format!(
+                "{} returned {bytes} bytes, more than the limit of {limit} (maxToolResultBytes); return less, for \
+                 instance a summary or a file path",
+                call.name
+            );
+            let error = ToolError::new(ToolErrorType::ExecutionError, message).with_code("TOOL_RESULT_TOO_LARGE");
+            report.outcome = ToolOutcome::Error(error.into());
         }
     }
 

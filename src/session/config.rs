@@ -89,6 +89,9 @@ pub struct SessionConfig {
     /// Structured output.
     #[serde(default)]
     pub output_format: Option<Box<RawValue>>,
+    /// Services the Session offers to tools that declare them.
+    #[serde(default)]
+    pub available_services: Vec<String>,
 }
 
 /// `toolConcurrency`.
@@ -181,7 +184,12 @@ impl SessionConfig {
             .map(|tool| (tool, SourceInfo::builtin()))
             .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
         for (tool, source) in sourced {
-            if filter.admits(&tool.spec().name) {
+            let spec = tool.spec();
+            if let Some(missing) = spec.services.iter().find(|service| !self.available_services.contains(service)) {
+                tracing::debug!(tool = %spec.name, service = %missing, "tool not registered: a declared service is missing");
+                continue;
+            }
+            if filter.admits(&spec.name) {
                 registry
                     .register(tool, source)
                     .map_err(|error| Error::new(ErrorCode::ToolDefinitionError, error.to_string()))?;

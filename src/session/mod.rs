@@ -27,7 +27,7 @@ use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
 
-pub use config::{Profile, SessionConfig, SessionParts};
+pub use config::{Profile, SessionConfig, SessionParts, positive};
 pub use settings::Settings;
 
 use machine::{Effect, Input, Refused, State, step};
@@ -76,6 +76,7 @@ struct PendingInput {
 struct Active {
     cancel: CancelToken,
     ended: CancelToken,
+    snapshot: Arc<ContextSnapshot>,
 }
 
 struct Core {
@@ -143,11 +144,6 @@ impl Session {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the settings of later requests.
-    pub fn configure<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
-        change(&mut self.lock().settings)
-    }
-
     /// Whether `close` has completed.
     pub fn is_closed(&self) -> bool {
         matches!(self.lock().state, State::Closed)
@@ -193,8 +189,9 @@ impl Session {
     /// `CONFIG_ERROR` for a malformed default context.
     pub fn snapshot(&self) -> Result<Arc<ContextSnapshot>> {
         let core = self.lock();
-        if let Some(pending) = &core.pending {
-            return Ok(pending.snapshot.clone());
+        let current = core.active.as_ref().map(|active| &active.snapshot);
+        if let Some(snapshot) = current.or(core.pending.as_ref().map(|pending| &pending.snapshot)) {
+            return Ok(snapshot.clone());
         }
         context::snapshot(self.id.as_str(), "", core.settings.default_context.clone()).map(Arc::new)
     }
@@ -213,7 +210,7 @@ impl Session {
         core.state = state;
         let cancel = self.root.child();
         let ended = CancelToken::new();
-        core.active = Some(Active { cancel: cancel.clone(), ended: ended.clone() });
+        core.active = Some(Active { cancel: cancel.clone(), ended: ended.clone(), snapshot: pending.snapshot.clone() });
         core.records = Vec::new();
         let options = self.request_options(&core.settings, &pending, include_thinking, cancel);
         drop(core);
@@ -376,6 +373,24 @@ impl Session {
         }
         drop(core);
         self.release();
+        Ok(())
+    }
+
+    /// Runs work that belongs to the Session in the background.
+    pub fn background(&self, handle: Handle, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(work, &handle);
+    }
+
+    /// Changes settings of later requests from JSON text.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` naming what is wrong; nothing was changed.
+    pub fn change(&self, json: &str) -> Result<()> {
+        let change = settings::Change::parse(json)?;
+        if let Some(context) = &change.default_context {
+            context::snapshot(self.id.as_str(), "", context.clone())?;
+        }
+        change.apply(&mut self.lock().settings);
         Ok(())
     }
 
