@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use napi::Env;
-use napi::bindgen_prelude::{External, JsString, Uint32Array};
+use napi::bindgen_prelude::{External, Uint32Array};
+use napi::{Env, JsString};
 use napi_derive::napi;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,7 +78,8 @@ pub fn open_session(
     parent: Option<&External<NativeSession>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
-    let provider = js(ProviderConfig::parse(&provider))?;
+    let provider: ProviderConfig = serde_json::from_str(&provider)
+        .map_err(|error| thrown(&Error::config(format!("provider must be a connection configuration: {error}"))))?;
     let model = js(providers::open(&provider))?;
     let config = js(SessionConfig::parse(&options))?;
     let mailbox = env.port.open(wiring.key);
