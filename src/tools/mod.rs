@@ -1,1 +1,3 @@
-//! (in progress)
+//! Built-in tools, one directory a family. Each family has one owner of its capability.
+
+pub mod paths;
