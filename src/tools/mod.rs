@@ -1,4 +1,8 @@
-//! The built-in tools, by family. A tool sees only its contract: never the Session, the pipeline or the registry.
+//! The built-in tools, one directory a family. A tool sees only its contract: never the Session, the pipeline or the
+//! registry. Each family has one owner of its capability.
+
+pub mod paths;
+pub mod search;
 
 use std::sync::Arc;
 
@@ -6,7 +10,7 @@ use crate::contract::AnyTool;
 
 /// All built-in tools in their documented order. The values are shared: listing them costs a few reference counts.
 pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
-    Vec::new()
+    search::tools()
 }
 
 /// Whether the built-in tools hold anything for a Session that closing has to wait for.
