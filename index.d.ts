@@ -136,7 +136,7 @@ export type AgentPermissionPreset = 'default' | 'accept-edits' | 'bypass-permiss
 
 /**
  * Decides one tool call of an agent. The Session runs in mode `yolo` underneath, so a call this allows needs no other
- * consent; a destructive one still needs confirmation.
+ * consent.
  *
  * TypeScript widens a lone literal of an async arrow function: write `async () => 'deny' as const`.
  *
@@ -350,7 +350,7 @@ export interface ToolConcurrency {
 export interface ISession extends AsyncDisposable {
   /** Id of the Session. */
   readonly sessionId: SessionId;
-  /** The conversation so far, system messages left out. A copy: changing it changes nothing. */
+  /** The conversation so far. A copy: changing it changes nothing. */
   readonly messages: readonly ConversationMessage[];
   /** Whether `close` has completed. */
   readonly isClosed: boolean;
@@ -2052,3 +2052,6 @@ export declare const TurnId: (value: string) => TurnId;
 export type WorkerId = Branded<string, 'WorkerId'>;
 /** Marks a string as a WorkerId; gives the same string back. */
 export declare const WorkerId: (value: string) => WorkerId;
+
+// biome-ignore lint/complexity/noUselessEmptyExport: without it a declaration file exports its unmarked declarations too
+export {};

@@ -1,5 +1,7 @@
 // What each entry point has, and what the scripted provider takes and gives.
 
+// @ts-expect-error an internal type stays internal
+import type { Branded } from '@blade-ai/agent-sdk';
 import * as root from '@blade-ai/agent-sdk';
 import * as advanced from '@blade-ai/agent-sdk/advanced';
 import type * as testing from '@blade-ai/agent-sdk/testing';
@@ -27,6 +29,8 @@ holds<Equal<typeof advanced.promptServer, typeof root.prompt>>();
 typeOf(advanced.getBuiltinTools()).is<root.ToolDefinition[]>();
 // @ts-expect-error built-in tools are not at the root
 root.getBuiltinTools;
+
+export type Internal = Branded;
 
 // No export is `any`.
 type AnyExports<T> = { [K in keyof T]: IsAny<T[K]> extends true ? K : never }[keyof T];
