@@ -52,7 +52,6 @@ export declare function promptServer(message: UserMessageContent, options: Sessi
  * The built-in tools: `Read`, `Edit`, `Write`, `Glob`, `Grep` and `Bash`. A local Session registers them by itself.
  *
  * Calling `execute` of one directly skips validation, permission and deadline. `Write` and `Edit` of an existing file
- * need
- * `context.sessionId` even then: without it the earlier `Read` cannot be verified and the call fails.
+ * need `context.sessionId` even then: without it the earlier `Read` cannot be verified and the call fails.
  */
 export declare function getBuiltinTools(): ToolDefinition[];

@@ -378,8 +378,8 @@ export interface ISession extends AsyncDisposable {
 
   /**
    * Cancels the request and waits until its model call, its tools and its callbacks have settled. The stream ends
-   * without
-   * `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited inside
+   * without `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited
+   * inside
    * the stream loop.
    */
   abort(): Promise<void>;
@@ -637,8 +637,7 @@ interface NotAZodSchema {
 
 /**
  * Type of the arguments a schema describes: `Type.Static` for a TypeBox schema, `JsonObject` for a plain JSON Schema,
- * and
- * `unknown` where the schema's own type was forgotten, as in a list of different tools.
+ * and `unknown` where the schema's own type was forgotten, as in a list of different tools.
  *
  * TypeBox schemas are told apart by their `~` markers.
  */
@@ -1081,8 +1080,7 @@ export interface PermissionRuleValue {
 
 /**
  * Rules by list. A rule is `*` for everything, a prefix that ends in `*`, or an exact signature: `Read`, `Bash:npm
- * test`,
- * `Bash:git *`.
+ * test`, `Bash:git *`.
  */
 export interface PermissionsConfig {
   /** Calls that run. */
@@ -1787,8 +1785,7 @@ export declare function resetCleanupRegistry(): void;
  * What class of action a tool performs; decides what the modes allow and which concurrency limit counts.
  *
  * The values are the strings `'readonly'`, `'write'` and `'execute'` at run time. Only the constants are accepted where
- * a
- * `ToolKind` is expected, so that a misspelt kind cannot compile; comparing with a literal works.
+ * a `ToolKind` is expected, so that a misspelt kind cannot compile; comparing with a literal works.
  */
 export declare const ToolKind: {
   /** Looks, does not touch. */
