@@ -379,8 +379,7 @@ export interface ISession extends AsyncDisposable {
   /**
    * Cancels the request and waits until its model call, its tools and its callbacks have settled. The stream ends
    * without `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited
-   * inside
-   * the stream loop.
+   * inside the stream loop.
    */
   abort(): Promise<void>;
 
@@ -1079,8 +1078,8 @@ export interface PermissionRuleValue {
 }
 
 /**
- * Rules by list. A rule is `*` for everything, a prefix that ends in `*`, or an exact signature: `Read`, `Bash:npm
- * test`, `Bash:git *`.
+ * Rules by list. A rule is `*` for everything, a prefix that ends in `*`, or an exact signature: `Read`,
+ * `Bash:npm test`, `Bash:git *`.
  */
 export interface PermissionsConfig {
   /** Calls that run. */
@@ -2050,5 +2049,5 @@ export type WorkerId = Branded<string, 'WorkerId'>;
 /** Marks a string as a WorkerId; gives the same string back. */
 export declare const WorkerId: (value: string) => WorkerId;
 
-// biome-ignore lint/complexity/noUselessEmptyExport: without it a declaration file exports its unmarked declarations too
+// biome-ignore lint/complexity/noUselessEmptyExport: without it unmarked declarations are exported too
 export {};
