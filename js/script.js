@@ -1,4 +1,4 @@
-// The scripted provider on the JavaScript side: its native script and, where turns are functions, how they are called.
+// Which providers are scripted ones. Apart from the rest of the testing entry, so that a Session does not load it.
 
 const scripts = new WeakMap();
 

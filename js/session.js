@@ -1,6 +1,7 @@
 // The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
 
 import { call, ConfigError, describe, SdkError } from './errors.js';
+import { builtinName } from './builtin-name.js';
 import { encode, encodeOptions } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { native } from './native.js';
@@ -114,7 +115,7 @@ export class Session {
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
-        JSON.stringify(this.#tools.map(describeTool)),
+        JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index))),
         this.#script?.handle,
         parent?.handle,
       );
@@ -308,9 +309,6 @@ export class Session {
           break;
         case 'confirmation':
           answer = this.#confirm(withSignal(args[0], 'abortSignal', this.#calls.open(id)));
-          break;
-        case 'script':
-          answer = this.#script.answer(args[0]);
           break;
         default:
           throw new SdkError(`the native core called an unknown port ${port}`);

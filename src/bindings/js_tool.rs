@@ -13,6 +13,7 @@ use crate::contract::{
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::schema::Schema;
+use crate::tools;
 
 /// A definition as the facade sends it.
 #[derive(Deserialize)]
@@ -39,6 +40,13 @@ struct Definition {
     requires_runtime: bool,
 }
 
+/// A built-in tool that was handed in as a definition: it is registered as itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Builtin {
+    builtin: String,
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Description {
@@ -57,6 +65,12 @@ pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn Any
     list.iter()
         .enumerate()
         .map(|(index, raw)| {
+            if let Ok(Builtin { builtin }) = serde_json::from_str(raw.get()) {
+                return tools::builtin_tools()
+                    .into_iter()
+                    .find(|tool| *tool.spec().name == *builtin)
+                    .ok_or_else(|| bad(format!("tools[{index}]: no built-in tool {builtin}")));
+            }
             let definition: Definition =
                 serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
             let schema = Schema::compile(definition.parameters.get())

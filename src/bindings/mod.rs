@@ -3,10 +3,12 @@
 //! Every function is synchronous. What takes time answers later through the mailbox of its Session ([`mailbox`]), so
 //! that no native future ever outlives its environment. All functions contain panics.
 
+mod direct;
 mod env;
 mod error;
 mod js_ports;
 mod js_tool;
 mod mailbox;
 mod policy;
+mod script;
 mod session;

@@ -14,6 +14,7 @@ use super::error::thrown;
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
+use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::ToolYield;
 use crate::error::{Error, Result};
@@ -67,7 +68,8 @@ struct Wiring {
     confirmation: bool,
 }
 
-/// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; `parent` is the Session to continue from.
+/// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
+/// provider; `parent` is the Session to continue from.
 #[napi(catch_unwind)]
 pub fn open_session(
     env: &External<NativeEnv>,
@@ -75,12 +77,18 @@ pub fn open_session(
     options: String,
     provider: String,
     tools: String,
+    script: Option<&External<NativeScript>>,
     parent: Option<&External<NativeSession>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
-    let provider: ProviderConfig = serde_json::from_str(&provider)
-        .map_err(|error| thrown(&Error::config(format!("provider must be a connection configuration: {error}"))))?;
-    let model = js(providers::open(&provider))?;
+    let model = match script {
+        Some(handle) => handle.script.model(),
+        None => {
+            let provider: ProviderConfig = serde_json::from_str(&provider)
+                .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
+            js(providers::open(&provider))?
+        }
+    };
     let config = js(SessionConfig::parse(&options))?;
     let mailbox = env.port.open(wiring.key);
     let ports = Arc::new(JsPorts::new(Arc::clone(&mailbox)));

@@ -6,6 +6,7 @@
 
 mod artifacts;
 mod cleanup;
+mod direct;
 mod invoke;
 mod permit;
 mod refusal;
@@ -28,6 +29,7 @@ use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
 pub use cleanup::CleanupGate;
+pub use direct::run_direct;
 pub use schedule::Limits;
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
