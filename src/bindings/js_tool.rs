@@ -123,8 +123,14 @@ impl AnyTool for JsTool {
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
             let message = cx.message_id.as_ref().map_or("", |id| id.as_str());
-            let tail =
-                format!("{},{},{},{}", self.index, arguments.to_json(), quoted(cx.call_id.as_str()), quoted(message));
+            let tail = [
+                self.index.to_string(),
+                arguments.to_json(),
+                quoted(cx.call_id.as_str()),
+                quoted(message),
+                serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned()),
+            ]
+            .join(",");
             let mut call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
             let answer = tokio::select! {
                 biased;
