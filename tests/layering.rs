@@ -6,6 +6,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+#[path = "layering/source.rs"]
+mod source;
+use source::{Found, Token, paths, tokens};
+
 /// Top-level modules from left to right. A module may import from any layer to its left, never from its own layer
 /// (except through [`SIDEWAYS`]) and never from one to its right.
 const LAYERS: &[&[&str]] = &[
@@ -24,6 +28,8 @@ const LAYERS: &[&[&str]] = &[
 const SIDEWAYS: &[(&str, &str)] = &[
     // An event of a failed request carries the public error code.
     ("model", "error"),
+    // The registry renders the exposed tools in the form the model port takes.
+    ("registry", "providers"),
 ];
 
 /// Modules that may import less than their layer allows. A tool that needs a service of the Session asks for it in
@@ -69,200 +75,6 @@ const RESERVED: &[Reserved] = &[
     },
 ];
 
-/// A `::`-separated path found in a file, with the line it begins on and the module it stands in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
-    line: usize,
-    segments: Vec<String>,
-    /// Inline modules around the path.
-    nesting: usize,
-}
-
-/// One word, `::`, or other punctuation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    PathSep,
-    Punct(char),
-}
-
-/// Splits Rust source into tokens with their lines, without comments, strings, characters and lifetimes.
-fn tokens(source: &str) -> Vec<(usize, Token)> {
-    let chars: Vec<char> = source.chars().collect();
-    let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
-    let mut found = Vec::new();
-    let (mut i, mut line) = (0, 1);
-    while i < chars.len() {
-        let start = i;
-        match at(i) {
-            '/' if at(i + 1) == '/' => {
-                while i < chars.len() && at(i) != '\n' {
-                    i += 1;
-                }
-            }
-            '/' if at(i + 1) == '*' => {
-                let mut depth = 0;
-                loop {
-                    match (at(i), at(i + 1)) {
-                        ('/', '*') => (depth, i) = (depth + 1, i + 2),
-                        ('*', '/') => (depth, i) = (depth - 1, i + 2),
-                        _ => i += 1,
-                    }
-                    if depth == 0 || i >= chars.len() {
-                        break;
-                    }
-                }
-            }
-            '"' => i = string_end(&chars, i),
-            '\'' => {
-                // A character ends with a quote after one (possibly escaped) character; anything else is a lifetime.
-                if at(i + 1) == '\\' {
-                    i += 3;
-                    while i < chars.len() && at(i) != '\'' {
-                        i += 1;
-                    }
-                    i += 1;
-                } else if at(i + 2) == '\'' {
-                    i += 3;
-                } else {
-                    i += 1;
-                    while at(i).is_alphanumeric() || at(i) == '_' {
-                        i += 1;
-                    }
-                }
-            }
-            c if c.is_alphabetic() || c == '_' => {
-                while at(i).is_alphanumeric() || at(i) == '_' {
-                    i += 1;
-                }
-                let word: String = chars[start..i].iter().collect();
-                let raw = word.ends_with('r') && matches!(word.as_str(), "r" | "br" | "cr");
-                if raw && (at(i) == '"' || at(i) == '#') {
-                    let hashes = chars[i..].iter().take_while(|c| **c == '#').count();
-                    if at(i + hashes) == '"' {
-                        i = raw_string_end(&chars, i + hashes + 1, hashes);
-                    } else {
-                        // `r#type`: the word after the mark is what counts.
-                        i += hashes;
-                    }
-                } else {
-                    found.push((line, Token::Word(word)));
-                }
-            }
-            ':' if at(i + 1) == ':' => {
-                found.push((line, Token::PathSep));
-                i += 2;
-            }
-            c if c.is_whitespace() => i += 1,
-            c => {
-                found.push((line, Token::Punct(c)));
-                i += 1;
-            }
-        }
-        line += chars[start..i.min(chars.len())].iter().filter(|c| **c == '\n').count();
-    }
-    found
-}
-
-fn string_end(chars: &[char], open: usize) -> usize {
-    let mut i = open + 1;
-    while i < chars.len() && chars[i] != '"' {
-        i += if chars[i] == '\\' { 2 } else { 1 };
-    }
-    i + 1
-}
-
-fn raw_string_end(chars: &[char], mut i: usize, hashes: usize) -> usize {
-    while i < chars.len() {
-        if chars[i] == '"' && chars[i + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes {
-            return i + 1 + hashes;
-        }
-        i += 1;
-    }
-    i
-}
-
-/// Every path of a file; the groups of a `use` are multiplied out.
-fn paths(source: &str) -> Vec<Found> {
-    let tokens = tokens(source);
-    let mut found = Vec::new();
-    let mut inline_modules: Vec<usize> = Vec::new();
-    let (mut i, mut depth) = (0, 0_usize);
-    while let Some((_, token)) = tokens.get(i) {
-        match token {
-            Token::Punct('{') => depth += 1,
-            Token::Punct('}') => {
-                depth = depth.saturating_sub(1);
-                if inline_modules.last() == Some(&depth) {
-                    inline_modules.pop();
-                }
-            }
-            Token::Word(word)
-                if word == "mod"
-                    && matches!(tokens.get(i + 1), Some((_, Token::Word(_))))
-                    && matches!(tokens.get(i + 2), Some((_, Token::Punct('{')))) =>
-            {
-                inline_modules.push(depth);
-            }
-            Token::Word(word) => {
-                let in_use = word == "use";
-                let start = if in_use { i + 1 } else { i };
-                let end = collect(&tokens, start, &[], in_use, inline_modules.len(), &mut found);
-                i = end.max(i + 1);
-                continue;
-            }
-            _ => {}
-        }
-        i += 1;
-    }
-    found
-}
-
-/// Reads one path at `i` (in a `use` with its groups), adds it below `prefix`, and returns the index behind it.
-fn collect(
-    tokens: &[(usize, Token)],
-    mut i: usize,
-    prefix: &[String],
-    in_use: bool,
-    nesting: usize,
-    found: &mut Vec<Found>,
-) -> usize {
-    let mut segments = prefix.to_vec();
-    let line = tokens.get(i).map_or(0, |(line, _)| *line);
-    if matches!(tokens.get(i), Some((_, Token::PathSep))) {
-        i += 1;
-    }
-    loop {
-        match tokens.get(i) {
-            Some((_, Token::Word(word))) if word != "as" => segments.push(word.clone()),
-            Some((_, Token::Punct('*'))) if in_use => segments.push("*".to_owned()),
-            Some((_, Token::Punct('{'))) if in_use => {
-                i += 1;
-                while !matches!(tokens.get(i), None | Some((_, Token::Punct('}')))) {
-                    i = collect(tokens, i, &segments, in_use, nesting, found);
-                    while !matches!(tokens.get(i), None | Some((_, Token::Punct(',' | '}')))) {
-                        i += 1;
-                    }
-                    if matches!(tokens.get(i), Some((_, Token::Punct(',')))) {
-                        i += 1;
-                    }
-                }
-                return i + 1;
-            }
-            _ => break,
-        }
-        i += 1;
-        if !matches!(tokens.get(i), Some((_, Token::PathSep))) {
-            break;
-        }
-        i += 1;
-    }
-    if segments.len() > prefix.len() {
-        found.push(Found { line, segments, nesting });
-    }
-    i
-}
-
 /// Number of modules above the items of a file: `tools/mod.rs` and `error.rs` are one deep.
 fn module_depth(file: &str) -> usize {
     let parts = file.split('/').count();
@@ -303,10 +115,36 @@ fn names(path: &[String], reserved: &str) -> bool {
     path.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(have, want)| have == want))
 }
 
-/// Every rule that `source`, the text of `file` (relative to `src/`), breaks. `providers` are the concrete ones.
-fn violations(file: &str, source: &str, providers: &BTreeSet<String>) -> Vec<String> {
+/// Modules that `source` declares for tests only, as paths below `src/` without `.rs`: `#[cfg(test)] mod fakes;`.
+fn test_modules(file: &str, source: &str) -> Vec<String> {
+    let folder = file.strip_suffix("/mod.rs").or_else(|| file.strip_suffix(".rs")).unwrap_or(file);
+    let tokens: Vec<Token> = tokens(source).into_iter().map(|(_, token)| token).collect();
+    let word = |token: &Token, text: &str| matches!(token, Token::Word(word) if word == text);
+    let marks = ["cfg", "(", "test", ")", "]", "mod"];
+    let is_mark = |token: &Token, mark: &str| match token {
+        Token::Punct(c) => mark.chars().eq([*c]),
+        token => word(token, mark),
+    };
+    tokens
+        .windows(marks.len() + 2)
+        .filter(|window| window.iter().zip(marks).all(|(token, mark)| is_mark(token, mark)))
+        .filter_map(|window| match &window[marks.len()..] {
+            [Token::Word(name), Token::Punct(';')] => Some(format!("{folder}/{name}")),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether `file` is one of the test modules or lies below one.
+fn is_test(file: &str, test_modules: &BTreeSet<String>) -> bool {
+    let path = file.strip_suffix(".rs").unwrap_or(file);
+    path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]).any(|part| test_modules.contains(part))
+}
+
+/// Every rule that `source`, the text of `file` (relative to `src/`), breaks. `providers` are the concrete ones; a
+/// `test` may read the world.
+fn violations(file: &str, source: &str, providers: &BTreeSet<String>, test: bool) -> Vec<String> {
     let module = file.split(['/', '.']).next().unwrap_or_default();
-    let is_test = file.ends_with("tests.rs") || file.contains("/tests/");
     let mut broken = Vec::new();
     for found in paths(source) {
         let place = format!("src/{file}:{}", found.line);
@@ -322,7 +160,7 @@ fn violations(file: &str, source: &str, providers: &BTreeSet<String>) -> Vec<Str
             }
         }
         for Reserved { paths, homes, reason } in RESERVED {
-            let free = homes.iter().any(|home| file.starts_with(home)) || (is_test && homes == &["host/"]);
+            let free = homes.iter().any(|home| file.starts_with(home)) || (test && homes == &["host/"]);
             if !free && let Some(reserved) = paths.iter().find(|reserved| names(&found.segments, reserved)) {
                 broken.push(format!("{place}: `{written}`: {reserved} belongs to {}: {reason}", homes.join(", ")));
             }
@@ -365,10 +203,13 @@ fn every_import_points_left() -> Result<(), Box<dyn Error>> {
     rust_files(&source_root(), &mut files)?;
     files.sort();
     assert!(files.iter().any(|file| file == "lib.rs"), "no sources found below {}", source_root().display());
-    let mut broken = Vec::new();
+    let mut sources = Vec::new();
     for file in &files {
-        broken.extend(violations(file, &fs::read_to_string(source_root().join(file))?, &providers));
+        sources.push((file, fs::read_to_string(source_root().join(file))?));
     }
+    let tests = sources.iter().flat_map(|(file, source)| test_modules(file, source)).collect();
+    let broken: Vec<String> =
+        sources.iter().flat_map(|(file, source)| violations(file, source, &providers, is_test(file, &tests))).collect();
     assert!(broken.is_empty(), "{} broken rules:\n{}", broken.len(), broken.join("\n"));
     Ok(())
 }
@@ -455,17 +296,35 @@ fn each_rule_catches_the_code_it_forbids() {
         ("the monotonic clock of std", "session/mod.rs", "use std::time::{Duration, Instant};", 1),
         ("the monotonic clock of tokio", "session/mod.rs", "use tokio::time::Instant; fn f() { Instant::now(); }", 0),
         ("the clock in host", "host/clock.rs", "use std::time::SystemTime; fn f() { SystemTime::now(); }", 0),
-        ("a temporary folder in a test", "tools/file/tests.rs", "fn f() { std::env::temp_dir(); }", 0),
     ];
     let providers = BTreeSet::from(["openai".to_owned()]);
     for (name, file, source, expected) in cases {
-        let found = violations(file, source, &providers);
+        let found = violations(file, source, &providers, false);
         assert_eq!(found.len(), *expected, "{name}: {found:#?}");
     }
 }
 
 #[test]
 fn a_violation_names_the_file_the_line_and_the_edge() {
-    let found = violations("model/ids.rs", "//! Ids.\n\nuse crate::agent::Turn;\n", &BTreeSet::new());
+    let found = violations("model/ids.rs", "//! Ids.\n\nuse crate::agent::Turn;\n", &BTreeSet::new(), false);
     assert_eq!(found, ["src/model/ids.rs:3: `crate::agent::Turn`: model must not import agent"]);
+}
+
+#[test]
+fn only_modules_declared_for_tests_may_read_the_world() {
+    let source = "#[cfg(test)]\nmod fakes;\n#[cfg(test)] mod inline {}\n#[cfg(unix)] mod unix;\nmod plain;";
+    let tests: BTreeSet<String> = test_modules("tools/search/mod.rs", source).into_iter().collect();
+    assert_eq!(tests, BTreeSet::from(["tools/search/fakes".to_owned()]));
+    assert_eq!(test_modules("host/clock.rs", "#[cfg(test)] mod tests;"), ["host/clock/tests"]);
+    for (file, expected) in [
+        ("tools/search/fakes.rs", true),
+        ("tools/search/fakes/mod.rs", true),
+        ("tools/search/fakes/tree.rs", true),
+        ("tools/search/fakes_too.rs", false),
+        ("tools/search/plain.rs", false),
+    ] {
+        assert_eq!(is_test(file, &tests), expected, "{file}");
+        let found = violations(file, "fn f() { std::env::temp_dir(); }", &BTreeSet::new(), is_test(file, &tests));
+        assert_eq!(found.is_empty(), expected, "{file}: {found:?}");
+    }
 }
