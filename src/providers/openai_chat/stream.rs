@@ -107,32 +107,26 @@ impl Answer {
         if data.trim_ascii().is_empty() {
             return Ok(false);
         }
-        match serde_json::from_slice::<Frame<'_>>(data) {
-            Ok(frame) => self.frame(frame, data, sink)?,
-            Err(reason) => {
-                // Broken UTF-8 inside a string becomes the replacement character, as the algorithm wants it.
-                let text = String::from_utf8_lossy(data);
-                match serde_json::from_str::<Frame<'_>>(&text) {
-                    Ok(frame) => self.frame(frame, data, sink)?,
-                    Err(_) => {
-                        return Err(Failure::protocol(format!(
-                            "the model stream has a frame that cannot be read ({reason}): {}",
-                            excerpt(&text)
-                        )));
-                    }
-                }
-            }
-        }
+        // Validating the whole frame once lets the JSON parser skip it for each text, which halves its time. Broken
+        // UTF-8 becomes the replacement character, as the algorithm wants it.
+        let text = String::from_utf8_lossy(data);
+        let frame = serde_json::from_str::<Frame<'_>>(&text).map_err(|reason| {
+            Failure::protocol(format!(
+                "the model stream has a frame that cannot be read ({reason}): {}",
+                excerpt(&text)
+            ))
+        })?;
+        self.frame(frame, &text, sink)?;
         Ok(false)
     }
 
-    fn frame(&mut self, frame: Frame<'_>, data: &[u8], sink: &mut dyn ModelSink) -> Result<(), Failure> {
+    fn frame(&mut self, frame: Frame<'_>, text: &str, sink: &mut dyn ModelSink) -> Result<(), Failure> {
         if let Some(error) = frame.error {
             let fault = serde_json::from_str(error.get()).unwrap_or(Value::Null);
             return Err(Failure::in_stream(&fault));
         }
         if frame.object.is_some_and(|object| object.0 == "error") {
-            return Err(Failure::in_stream(&serde_json::from_slice(data).unwrap_or(Value::Null)));
+            return Err(Failure::in_stream(&serde_json::from_str(text).unwrap_or(Value::Null)));
         }
         if let Some(usage) = frame.usage {
             self.count(&usage);
