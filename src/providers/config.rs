@@ -91,6 +91,14 @@ impl Default for Timeouts {
 }
 
 impl ProviderConfig {
+    /// Reads a configuration from JSON. Unknown fields are ignored: the caller's object may serve other purposes too.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` where a field has the wrong type.
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|error| Error::config(format!("provider: {error}")))
+    }
+
     /// Checks every setting. Opening a provider checks what its adapter uses; this checks all of it.
     ///
     /// # Errors

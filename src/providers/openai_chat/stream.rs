@@ -41,6 +41,9 @@ impl ChatStream {
                 return Ok(Advance::Paused);
             }
             let Some(event) = self.sse.next_event().map_err(too_large)? else { return Ok(Advance::More) };
+            if event.event == b"error" {
+                return Err(named_error(event.data));
+            }
             if self.answer.event(event.data, sink)? {
                 self.answer.finish(sink);
                 return Ok(Advance::Done);
@@ -200,6 +203,9 @@ impl Answer {
             let calls = calls.finish(&self.request.messages);
             if !calls.is_empty() && matches!(reason, None | Some(FinishReason::Stop)) {
                 reason = Some(FinishReason::ToolCalls);
+            } else if calls.is_empty() && reason == Some(FinishReason::ToolCalls) {
+                // Nothing can be waited for.
+                reason = Some(FinishReason::Stop);
             }
             for call in calls {
                 sink.tool_call(call);
@@ -211,6 +217,13 @@ impl Answer {
         let reason = reason.unwrap_or(FinishReason::Stop);
         sink.finish(if self.refused && reason == FinishReason::Stop { FinishReason::Refusal } else { reason });
     }
+}
+
+/// Some servers name the event instead of wrapping the error in an `error` field.
+fn named_error(data: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(data);
+    let fault = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(excerpt(&text)));
+    Failure::in_stream(fault.get("error").unwrap_or(&fault))
 }
 
 fn is_whole(data: &[u8]) -> bool {
