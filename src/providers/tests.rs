@@ -311,10 +311,10 @@ async fn a_whole_completion_is_accepted() {
 #[tokio::test]
 async fn silence_ends_with_a_typed_timeout_and_is_not_retried() {
     let rows = [
-        (json!({"streamIdleTimeoutMs": 60}), String::new(), ErrorCode::ModelStreamIdleTimeout, ""),
-        (json!({"streamIdleTimeoutMs": 60}), sse(""), ErrorCode::ModelStreamIdleTimeout, ""),
-        (json!({"streamIdleTimeoutMs": 60}), sse(&delta("a")), ErrorCode::ModelStreamIdleTimeout, "a"),
-        (json!({"requestTimeoutMs": 60}), String::new(), ErrorCode::ModelRequestTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), String::new(), ErrorCode::ModelStreamIdleTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), sse(""), ErrorCode::ModelStreamIdleTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), sse(&delta("a")), ErrorCode::ModelStreamIdleTimeout, "a"),
+        (json!({"requestTimeoutMs": 200}), String::new(), ErrorCode::ModelRequestTimeout, ""),
     ];
     for (limits, bytes, code, text) in rows {
         let server = Server::start(vec![Reply::Hang(bytes), fine()]).await;
