@@ -91,21 +91,35 @@ impl Default for Timeouts {
 }
 
 impl ProviderConfig {
-    /// Checks every setting; the adapters call it first.
+    /// Reads a configuration from JSON. Unknown fields are ignored: the caller's object may serve other purposes too.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` where a field has the wrong type.
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|error| Error::config(format!("provider: {error}")))
+    }
+
+    /// Checks every setting. Opening a provider checks what its adapter uses; this checks all of it.
     ///
     /// # Errors
     /// `CONFIG_ERROR` naming the setting.
     pub fn validate(&self) -> Result<()> {
+        self.check_type()?;
+        self.timeouts()?;
+        self.retry.policy()?;
+        self.base_url()?;
+        self.header_map()?;
+        Ok(())
+    }
+
+    /// Checks that a type is named.
+    pub(super) fn check_type(&self) -> Result<()> {
         if self.kind.trim().is_empty() || self.kind.trim() != self.kind {
             return Err(Error::config(format!(
                 "provider.type must be a non-empty name without spaces around it, got {:?}",
                 self.kind
             )));
         }
-        self.timeouts()?;
-        self.retry.policy()?;
-        self.base_url()?;
-        self.header_map()?;
         Ok(())
     }
 

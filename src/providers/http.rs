@@ -73,7 +73,7 @@ fn build(secure: bool) -> reqwest::Result<Client> {
 pub(super) async fn post(url: Url, headers: HeaderMap, body: Bytes, timeouts: Timeouts) -> Result<Response, Failure> {
     let client = client(&url).await?;
     let origin = url.origin().ascii_serialization();
-    let request = client.post(url).headers(headers).body(body).send();
+    let request = client.post(url).headers(headers.clone()).body(body).send();
     // A request that answers nothing is silent too, so both limits hold.
     let (limit, expired) = if timeouts.request < timeouts.stream_idle {
         (timeouts.request, request_timeout as fn(Duration) -> Failure)
@@ -85,7 +85,7 @@ pub(super) async fn post(url: Url, headers: HeaderMap, body: Bytes, timeouts: Ti
         Ok(Err(error)) => return Err(unreachable_failure(error, &origin)),
         Ok(Ok(response)) => response,
     };
-    if response.status().is_success() { Ok(response) } else { Err(error_answer(response).await) }
+    if response.status().is_success() { Ok(response) } else { Err(error_answer(response, &headers).await) }
 }
 
 /// The stream was silent for too long. A timeout is not retried: it has cost the caller its whole limit already.
@@ -128,7 +128,7 @@ pub(super) fn broken_transfer(error: reqwest::Error) -> Failure {
     Failure::transient(Error::new(ErrorCode::ModelConnectionError, message).with_cause(cause))
 }
 
-async fn error_answer(mut response: Response) -> Failure {
+async fn error_answer(mut response: Response, sent: &HeaderMap) -> Failure {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let should_retry = match response.headers().get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
@@ -141,11 +141,24 @@ async fn error_answer(mut response: Response) -> Failure {
         format!("redirects are not followed; set baseUrl to where it leads: {}", excerpt(to))
     } else {
         match tokio::time::timeout(ERROR_BODY_TIME, read_bounded(&mut response, MAX_ERROR_BODY)).await {
-            Ok(Ok(body)) => message_in(&body),
+            Ok(Ok(body)) => without_secrets(message_in(&body), sent),
             _ => "no message".to_owned(),
         }
     };
     Failure { retry_after, should_retry, ..Failure::http(status.as_u16(), &message) }
+}
+
+/// Some servers repeat the key they refuse.
+fn without_secrets(mut message: String, sent: &HeaderMap) -> String {
+    for value in sent.values().filter(|value| value.is_sensitive()) {
+        let secret = value.to_str().unwrap_or_default();
+        let secret = secret.strip_prefix("Bearer ").unwrap_or(secret);
+        // Shorter values are words, not keys.
+        if secret.len() >= 8 && message.contains(secret) {
+            message = message.replace(secret, "***");
+        }
+    }
+    message
 }
 
 /// `retry-after-ms`, else `Retry-After` as seconds or as a date.
@@ -204,4 +217,39 @@ fn deepest(error: &dyn StdError) -> String {
         at = inner;
     }
     at.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn a_retry_after_is_seconds_milliseconds_or_a_date() {
+        let in_a_minute = httpdate::fmt_http_date(clock::now() + Duration::from_secs(60));
+        let rows = [
+            (vec![("retry-after", "2")], 2000..2001),
+            (vec![("retry-after", " 1.5 ")], 1500..1501),
+            (vec![("retry-after-ms", "250"), ("retry-after", "2")], 250..251),
+            (vec![("retry-after", &in_a_minute)], 58_000..60_001),
+            (vec![("retry-after", "Thu, 01 Jan 1970 00:00:00 GMT")], 0..1),
+            (vec![("retry-after", "1e300")], 31_536_000_000..31_536_000_001),
+        ];
+        for (given, expected) in rows {
+            let header = |(name, value): &(&str, &str)| {
+                (
+                    HeaderName::from_bytes(name.as_bytes()).expect("a name"),
+                    HeaderValue::from_str(value).expect("a value"),
+                )
+            };
+            let headers: HeaderMap = given.iter().map(header).collect();
+            let wait = retry_after(&headers).expect("a wait").as_millis();
+            assert!(expected.contains(&wait), "{given:?}: {wait}");
+        }
+        for bad in ["-1", "soon", "NaN", ""] {
+            let headers = HeaderMap::from_iter([(reqwest::header::RETRY_AFTER, HeaderValue::from_static(bad))]);
+            assert_eq!(retry_after(&headers), None, "{bad}");
+        }
+    }
 }

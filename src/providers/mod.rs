@@ -41,7 +41,7 @@ const KNOWN_ELSEWHERE: [&str; 4] = ["anthropic", "azure-openai", "gemini", "deep
 /// # Errors
 /// `CONFIG_ERROR` for a setting that cannot be honoured, `PROVIDER_ADAPTER_NOT_FOUND` for an unknown type.
 pub fn open(config: &ProviderConfig) -> Result<Arc<dyn Model>> {
-    config.validate()?;
+    config.check_type()?;
     if let Some((_, open)) = ADAPTERS.iter().find(|(kind, _)| *kind == config.kind) {
         return open(config);
     }

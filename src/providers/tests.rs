@@ -269,7 +269,7 @@ async fn an_error_answer_keeps_status_and_words_but_not_the_key() {
     let rows = [
         (400, r#"{"error":{"message":"bad thing","type":"invalid_request_error"}}"#, "bad thing"),
         (401, r#"{"message":"who are you"}"#, "who are you"),
-        (403, r#"[{"error":{"message":"in a list"}}]"#, "in a list"),
+        (403, r#"[{"error":{"message":"in a list, sk-secret too"}}]"#, "in a list, *** too"),
         (404, "<html>nothing here</html>", "nothing here"),
         (413, "", "no message"),
         (422, r#"{"detail":"odd"}"#, "odd"),
@@ -311,10 +311,10 @@ async fn a_whole_completion_is_accepted() {
 #[tokio::test]
 async fn silence_ends_with_a_typed_timeout_and_is_not_retried() {
     let rows = [
-        (json!({"streamIdleTimeoutMs": 60}), String::new(), ErrorCode::ModelStreamIdleTimeout, ""),
-        (json!({"streamIdleTimeoutMs": 60}), sse(""), ErrorCode::ModelStreamIdleTimeout, ""),
-        (json!({"streamIdleTimeoutMs": 60}), sse(&delta("a")), ErrorCode::ModelStreamIdleTimeout, "a"),
-        (json!({"requestTimeoutMs": 60}), String::new(), ErrorCode::ModelRequestTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), String::new(), ErrorCode::ModelStreamIdleTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), sse(""), ErrorCode::ModelStreamIdleTimeout, ""),
+        (json!({"streamIdleTimeoutMs": 200}), sse(&delta("a")), ErrorCode::ModelStreamIdleTimeout, "a"),
+        (json!({"requestTimeoutMs": 200}), String::new(), ErrorCode::ModelRequestTimeout, ""),
     ];
     for (limits, bytes, code, text) in rows {
         let server = Server::start(vec![Reply::Hang(bytes), fine()]).await;
@@ -427,4 +427,56 @@ fn debug_output_shows_no_secret() {
     .expect("shaped");
     let text = format!("{config:?}");
     assert!(!text.contains("secret") && text.contains("x-key") && text.contains("https://h"), "{text}");
+}
+
+#[tokio::test]
+async fn openai_gets_its_own_headers_and_limit() {
+    let server = Server::start(vec![fine()]).await;
+    let config = ProviderConfig {
+        kind: "openai".into(),
+        base_url: Some(format!("{}/", server.base)),
+        organization: Some("org-1".into()),
+        project_id: Some("proj-1".into()),
+        ..ProviderConfig::default()
+    };
+    let limited = ModelRequest { max_output_tokens: Some(7), ..request() };
+    let model = open(&config).expect("opened");
+    let mut stream = model.stream(limited, &CancelToken::new()).await.expect("accepted");
+    while stream.advance(&mut Text::default()).await.expect("fine") != Advance::Done {}
+    let request = &server.requests()[0];
+    assert!(request.starts_with("POST /v1/chat/completions "), "{request}");
+    assert!(request.contains("openai-organization: org-1") && request.contains("openai-project: proj-1"), "{request}");
+    assert!(request.contains("\"max_completion_tokens\":7"), "{request}");
+    assert!(!request.contains("authorization"), "no key, no header: {request}");
+}
+
+#[tokio::test]
+async fn an_answer_limit_that_does_not_fit_is_lowered_for_the_next_attempt() {
+    let text = "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000";
+    let body = json!({"error": {"message": text}}).to_string();
+    let server = Server::start(vec![error(400, "", &body), fine()]).await;
+    assert_eq!(ask(&server.config()).await, ("fine".to_owned(), Ok(())));
+    let requests = server.requests();
+    assert!(!requests[0].contains("max_tokens") && requests[1].contains("\"max_tokens\":9000"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_speak_tls_is_a_connection_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let tasks = Tasks::new();
+    tasks.spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a connection");
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.expect("written");
+        let _ = socket.read(&mut [0; 1024]).await;
+    });
+    let config = ProviderConfig {
+        kind: "openai-compatible".into(),
+        base_url: Some(format!("https://{address}/v1")),
+        retry: RetryConfig { max_retries: Some(0.0), ..RetryConfig::default() },
+        ..ProviderConfig::default()
+    };
+    let failed = ask(&config).await.1.expect_err("no TLS there");
+    assert_eq!(failed.code, ErrorCode::ModelConnectionError);
+    assert!(failed.message.contains("https://127.0.0.1"), "{failed}");
 }

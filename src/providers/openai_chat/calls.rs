@@ -58,7 +58,8 @@ impl Calls {
         };
         let call = &self.list[at];
         let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
-        let restarts = !name.is_empty() && (other_id || (id.is_empty() && is_complete(&call.arguments)));
+        let cannot_tell = id.is_empty() || call.id.is_empty();
+        let restarts = !name.is_empty() && (other_id || (cannot_tell && is_complete(&call.arguments)));
         (!restarts).then_some(at)
     }
 

@@ -1,6 +1,8 @@
 //! The request of a chat completion as JSON bytes. Pure, and linear only in copying: each message and the tools are
 //! encoded once in their life and spliced from then on.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -44,7 +46,7 @@ const SPELLINGS: [(&str, &str); 10] = [
 pub(super) fn body(request: &ModelRequest, dialect: &Dialect, max_output_tokens: Option<u64>) -> Result<Vec<u8>> {
     let options = merged_options(request.provider_options.as_deref(), dialect)?;
     let messages: Vec<&str> =
-        request.messages.iter().map(|message| message.wire(|message| encode_message(message, dialect))).collect();
+        answering(&request.messages).map(|message| message.wire(|message| encode_message(message, dialect))).collect();
     let tools = if request.tools.list.is_empty() { "" } else { request.tools.wire(encode_tools) };
     let size = messages.iter().map(|text| text.len() + 1).sum::<usize>() + tools.len() + 512;
     let mut out = Vec::with_capacity(size);
@@ -87,6 +89,28 @@ pub(super) fn body(request: &ModelRequest, dialect: &Dialect, max_output_tokens:
     raw_field(&mut out, "stream_options", r#"{"include_usage":true}"#);
     out.push(b'}');
     Ok(out)
+}
+
+/// The conversation without tool results whose call is not in the assistant message before them: a server refuses the
+/// whole request for one of those. Parity: the reference drops them too.
+fn answering(messages: &[Arc<Message>]) -> impl Iterator<Item = &Message> {
+    let mut calls: &[ToolCall] = &[];
+    let mut answered = 0;
+    messages.iter().map(|message| &**message).filter(move |message| {
+        if message.role != Role::Tool {
+            calls = &message.tool_calls;
+            answered = 0;
+            return true;
+        }
+        let id = message.tool_call_id.as_deref().unwrap_or_default();
+        // Results come in the order of their calls, so the first look finds nearly all of them.
+        let known = calls.get(answered).is_some_and(|call| call.id == id) || calls.iter().any(|call| call.id == id);
+        answered += 1;
+        if !known {
+            tracing::warn!(id, "a tool result without its call is not sent");
+        }
+        known
+    })
 }
 
 /// The options for this provider: those of its type, then those of its id.

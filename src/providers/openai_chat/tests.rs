@@ -267,6 +267,16 @@ fn servers_that_differ_are_understood() {
             json!([{"call": ["call_0", "T", "{\"a\":1}"]}, {"call": ["call_1", "T", "{\"a\":2}"]}, {"finish": "ToolCalls"}]),
         ),
         (
+            "a whole call with an id after one without",
+            frames(&[call(whole(Value::Null, json!("{}"))), call(whole(json!("b"), json!("{}")))], Some("stop")),
+            json!([{"call": ["call_0", "T", "{}"]}, {"call": ["b", "T", "{}"]}, {"finish": "ToolCalls"}]),
+        ),
+        (
+            "calls announced but not made",
+            frames(&[json!({"content": "x"})], Some("tool_calls")),
+            json!([{"text": "x"}, {"finish": "Stop"}]),
+        ),
+        (
             "malformed arguments stay as they came",
             frames(&[call(whole(json!("a"), json!("{\"a\":")))], Some("tool_calls")),
             json!([{"call": ["a", "T", "{\"a\":"]}, {"finish": "ToolCalls"}]),
@@ -314,6 +324,7 @@ fn faults_in_the_stream_are_typed() {
         ("data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\"}}\n\n", ErrorCode::ModelStreamError, "busy"),
         ("data: {\"error\":\"plain\"}\n\n", ErrorCode::ModelStreamError, "plain"),
         ("data: {\"object\":\"error\",\"message\":\"odd\",\"code\":400}\n\n", ErrorCode::ModelStreamError, "odd"),
+        ("event: error\ndata: {\"message\":\"named\"}\n\n", ErrorCode::ModelStreamError, "named"),
         ("data: [1]\n\n", ErrorCode::ModelProtocolError, "[1]"),
         ("", ErrorCode::ModelStreamError, "ended early"),
     ];
@@ -443,6 +454,28 @@ fn options_replace_our_fields_but_not_the_conversation() {
     for bad in [json!({"messages": []}), json!({"stream": false}), json!(5)] {
         assert_eq!(with(bad).expect_err("refused").code, ErrorCode::ConfigError);
     }
+}
+
+#[test]
+fn results_without_their_call_are_not_sent() {
+    let call = |id: &str| ToolCall { id: id.into(), name: "T".into(), arguments: "{}".into() };
+    let request = request(vec![
+        Message::tool("lost", "T", "x"),
+        Message::assistant("", None, vec![call("a"), call("b")]),
+        Message::tool("b", "T", "x"),
+        Message::tool("other", "T", "x"),
+        Message::tool("a", "T", "x"),
+        Message::user(Content::Text("u".into())),
+        Message::tool("a", "T", "x"),
+    ]);
+    let body: Value = serde_json::from_slice(&request::body(&request, &dialect(), None).expect("fine")).expect("json");
+    let sent: Vec<&str> = body["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|message| message["tool_call_id"].as_str())
+        .collect();
+    assert_eq!(sent, ["b", "a"]);
 }
 
 #[test]

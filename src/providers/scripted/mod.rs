@@ -1,7 +1,7 @@
 //! The scripted provider: a model that answers from a list of turns, or from a function of the request. It works
 //! offline, checks every request it gets, and keeps a journal of them for assertions.
 //!
-//! It is an [`Endpoint`] like any other, so retries, waits, timeouts and cancellation are the real ones.
+//! It is an endpoint like any other, so retries, waits, timeouts and cancellation are the real ones.
 
 mod turn;
 

@@ -164,6 +164,16 @@ async fn cancelling_during_a_wait_or_a_hang_ends_it_at_once() {
 }
 
 #[tokio::test]
+async fn a_cancelled_request_is_not_sent() {
+    let script = script(json!({"turns": ["a"]}));
+    let cancel = CancelToken::new();
+    cancel.cancel(CancelReason::Close);
+    let error = script.model().stream(request(), &cancel).await.err().expect("cancelled");
+    assert_eq!((error.code, script.len()), (ErrorCode::Abort, 0));
+    assert!(error.message.contains("closing"), "{error}");
+}
+
+#[tokio::test]
 async fn a_full_sink_pauses_the_stream_between_events() {
     let script = script(json!({"turns": [{"text": ["a", "b", "c"], "usage": false}]}));
     let mut stream = script.model().stream(request(), &CancelToken::new()).await.expect("accepted");

@@ -48,6 +48,23 @@ fn framing_follows_the_algorithm_wherever_the_body_is_cut() {
 }
 
 #[test]
+fn every_recorded_stream_gives_the_same_events_in_pieces_of_any_size() {
+    let directory = format!("{}/tests/fixtures/sse", env!("CARGO_MANIFEST_DIR"));
+    let mut streams = 0;
+    for entry in std::fs::read_dir(directory).expect("fixtures") {
+        let path = entry.expect("an entry").path();
+        let body = std::fs::read(&path).expect("readable");
+        let whole = parse(&[&body]);
+        for size in [1, 2, 3, 7, 64] {
+            let pieces: Vec<&[u8]> = body.chunks(size).collect();
+            assert_eq!(parse(&pieces), whole, "{} in pieces of {size}", path.display());
+        }
+        streams += usize::from(!whole.is_empty());
+    }
+    assert!(streams >= 15, "{streams} streams were found");
+}
+
+#[test]
 fn an_open_event_is_dropped_unless_the_adapter_asks_for_it() {
     for body in ["data: a\n\ndata: b", "data: a\n\ndata: b\n", "data: a\r\n\r\ndata: b\r"] {
         let mut parser = SseParser::default();
