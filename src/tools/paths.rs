@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::contract::{ContextSnapshot, ToolError, ToolErrorType, ToolFailure};
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 /// What a missing target means.
