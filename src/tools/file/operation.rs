@@ -208,16 +208,24 @@ impl Opened {
         }
     }
 
-    /// Reads the whole file. Files that say they are empty (as those of `/proc` do) are read all the same.
+    /// Reads to the end of the file; `bytes` is what was read of it before. Files that say they are empty (as those of
+    /// `/proc` do) are read all the same.
     ///
     /// # Errors
     /// It has more than `limit` bytes. Cancelled, or the system refused.
-    pub fn read_all(&mut self, limit: u64, advice: &'static str, cancel: &CancelToken) -> Result<Vec<u8>, Problem> {
+    pub fn read_all(
+        &mut self,
+        mut bytes: Vec<u8>,
+        limit: u64,
+        advice: &'static str,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, Problem> {
         let too_large = |size| Problem::TooLarge { size, limit, advice };
         if self.stat.size > limit {
             return Err(too_large(self.stat.size));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(self.stat.size).unwrap_or(0) + 1);
+        let expected = usize::try_from(self.stat.size).unwrap_or(0) + 1;
+        bytes.reserve_exact(expected.saturating_sub(bytes.len()));
         loop {
             let end = bytes.len();
             bytes.resize((end + CHUNK).min(bytes.capacity().max(end + 4096)), 0);

@@ -15,9 +15,9 @@ mod tests;
 mod unix;
 
 #[cfg(not(unix))]
-pub use portable::{Place, Temporary, prepare_space, stat_of};
+pub use portable::{Place, prepare_space, stat_of};
 #[cfg(unix)]
-pub use unix::{Place, Temporary, prepare_space, stat_of};
+pub use unix::{Place, prepare_space, stat_of};
 
 /// Why a place cannot be used.
 #[derive(Debug, thiserror::Error)]

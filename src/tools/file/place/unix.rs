@@ -333,12 +333,12 @@ fn convert(stat: &fs::Stat) -> Stat {
 fn copy_attributes(from: &File, to: &File) {
     use std::os::unix::ffi::OsStrExt;
 
-    let Ok(size) = fs::flistxattr(from, &mut [0u8; 0][..]) else { return };
+    let Ok(size) = fs::flistxattr_query(from) else { return };
     let mut names = vec![0u8; size];
     let Ok(size) = fs::flistxattr(from, &mut names[..]) else { return };
     for name in names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         let name = OsStr::from_bytes(name);
-        let Ok(size) = fs::fgetxattr(from, name, &mut [0u8; 0][..]) else { continue };
+        let Ok(size) = fs::fgetxattr_query(from, name) else { continue };
         let mut value = vec![0u8; size];
         if let Ok(size) = fs::fgetxattr(from, name, &mut value[..]) {
             let _ = fs::fsetxattr(to, name, &value[..size], fs::XattrFlags::empty());
