@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::contract::{ContextSnapshot, ToolError, ToolErrorType, ToolFailure};
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 /// What a missing target means.

@@ -48,7 +48,7 @@ pub struct EditTool {
 
 impl EditTool {
     /// The tool with its declaration.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut spec = ToolSpec::new(NAME, description(), schema(SCHEMA), Behavior::of(ToolKind::Write));
         describe(&mut spec, "File Edit");
         spec.strict = Some(true);

@@ -21,7 +21,7 @@ mod place;
 mod read;
 mod records;
 mod sensitive;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 mod text;
 mod write;

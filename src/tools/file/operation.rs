@@ -412,12 +412,12 @@ fn overwrite(
         return Err(Problem::Cancelled);
     }
     let size = content.len() as u64;
-    if size > stat.size {
-        if let Err(error) = prepare_space(&file, size) {
-            // Give back what was reserved beyond the end.
-            let _ = file.set_len(stat.size);
-            return Err(Problem::Io { operation: "write", error });
-        }
+    if size > stat.size
+        && let Err(error) = prepare_space(&file, size)
+    {
+        // Give back what was reserved beyond the end.
+        let _ = file.set_len(stat.size);
+        return Err(Problem::Io { operation: "write", error });
     }
     // Not cancellable from here: half a file is worse than a late answer.
     let put = |bytes: &[u8]| -> io::Result<()> {

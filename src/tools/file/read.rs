@@ -3,7 +3,7 @@
 //! A whole file is given exactly as it is. With a range the file is streamed: only the lines that are shown are kept.
 //! Nothing here waits for a FIFO, a device or a socket.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -54,7 +54,7 @@ pub struct ReadTool {
 
 impl ReadTool {
     /// The tool with its declaration.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let behavior = Behavior::of(ToolKind::ReadOnly)
             .with_side_effect(SideEffect::Pure)
             .with_interrupt(InterruptBehavior::Cancel);
@@ -118,7 +118,7 @@ struct Reading {
 
 fn read(
     roots: &Roots,
-    path: &PathBuf,
+    path: &Path,
     session: Option<&str>,
     params: &Params,
     cancel: &CancelToken,
@@ -257,7 +257,7 @@ fn whole(
     Ok(Reading { model, hash, metadata })
 }
 
-fn render(reading: Reading, path: &std::path::Path, extension: &str, stat: &Stat) -> ToolSuccess {
+fn render(reading: Reading, path: &Path, extension: &str, stat: &Stat) -> ToolSuccess {
     let name = text::base_name(path);
     let summary = match reading.metadata.get("lines_read").and_then(Value::as_u64) {
         Some(1) => format!("Read 1 line from {name}"),

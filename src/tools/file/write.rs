@@ -68,7 +68,7 @@ pub struct WriteTool {
 
 impl WriteTool {
     /// The tool with its declaration.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let behavior = Behavior::of(ToolKind::Write).with_side_effect(SideEffect::Idempotent);
         let mut spec = ToolSpec::new(NAME, description(), schema(SCHEMA), behavior);
         describe(&mut spec, "File Write");

@@ -13,7 +13,7 @@ mod nearest;
 #[cfg(test)]
 mod tests;
 
-pub use nearest::{NearLine, nearest, normalized_twin};
+pub use nearest::{nearest, normalized_twin};
 
 /// Locations listed when a match is ambiguous. Overlapping ones are looked for up to this number.
 pub const MAX_LOCATIONS: usize = 50;
@@ -70,10 +70,10 @@ pub fn find(text: &[u8], needle: &str) -> Option<Matches> {
     }
     let lines = Projection::new(text, Fold::LineEndings);
     let plain = fold(needle, Fold::LineEndings);
-    if !lines.is_identity() || plain != needle {
-        if let Some(found) = lines.find(Strategy::LineEndings, &plain) {
-            return Some(found);
-        }
+    if (!lines.is_identity() || plain != needle)
+        && let Some(found) = lines.find(Strategy::LineEndings, &plain)
+    {
+        return Some(found);
     }
     let quotes = Projection::new(text, Fold::LineEndingsAndQuotes);
     let straight = fold(needle, Fold::LineEndingsAndQuotes);

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::nearest::NearLine;
 use super::{Strategy, *};
 
 /// Result of an edit with `replace_all`, and the rung that matched.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[cfg(not(unix))]
 mod portable;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 #[cfg(unix)]
 mod unix;

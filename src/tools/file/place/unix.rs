@@ -235,9 +235,10 @@ pub fn stat_of(file: &File) -> io::Result<Stat> {
 /// There is no space. A file system that cannot reserve is no error.
 pub fn prepare_space(file: &File, size: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    match fs::fallocate(file, fs::FallocateFlags::KEEP_SIZE, 0, size) {
-        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
-        _ => {}
+    if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+        fs::fallocate(file, fs::FallocateFlags::KEEP_SIZE, 0, size)
+    {
+        return Err(error.into());
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (file, size);

@@ -1,4 +1,5 @@
 //! The three tools through the erased trait, as the pipeline calls them: prepare, then execute.
+#![cfg(unix)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
