@@ -17,10 +17,13 @@ use super::place::{Kind, Parents, Place, PlaceError, Stat, prepare_space, stat_o
 use super::records::{ContentHash, Fingerprint, hash, records};
 use crate::contract::{ToolError, ToolErrorType, ToolFailure};
 use crate::host::CancelToken;
-use crate::tools::paths::{Roots, denied, describe_io};
+use crate::tools::paths::{Roots, denied, describe_io, io_code};
 
 /// Bytes read or written between two looks at the cancellation.
 pub const CHUNK: usize = 256 * 1024;
+
+/// Least room a read is given.
+const LAST_READ: usize = 4096;
 
 /// What a tool is doing, for its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,11 +139,11 @@ impl Problem {
             ),
             Self::Io { operation, error } => {
                 let text = describe_io(&error, operation, path);
-                let code = text.split(':').next().filter(|code| code.starts_with('E') && !code.contains(' '));
+                let code = io_code(&error).map(str::to_owned);
                 let message = format!("File {verb} failed: {text}");
                 let mut error = ToolError::new(ToolErrorType::ExecutionError, message.clone())
                     .with_details(json!({ "message": text, "operation": operation }));
-                error.code = code.map(str::to_owned);
+                error.code = code;
                 ToolFailure::new(message, error)
             }
         }
@@ -224,11 +227,12 @@ impl Opened {
         if self.stat.size > limit {
             return Err(too_large(self.stat.size));
         }
-        let expected = usize::try_from(self.stat.size).unwrap_or(0) + 1;
+        // Room for the last, empty read too, so that a file that keeps its size never makes the buffer grow.
+        let expected = usize::try_from(self.stat.size).unwrap_or(0) + LAST_READ;
         bytes.reserve_exact(expected.saturating_sub(bytes.len()));
         loop {
             let end = bytes.len();
-            bytes.resize((end + CHUNK).min(bytes.capacity().max(end + 4096)), 0);
+            bytes.resize((end + CHUNK).min(bytes.capacity().max(end + LAST_READ)), 0);
             let read = self.read_some(&mut bytes[end..], cancel)?;
             bytes.truncate(end + read);
             if read == 0 {
@@ -415,8 +419,8 @@ fn overwrite(
     if size > stat.size
         && let Err(error) = prepare_space(&file, size)
     {
-        // Give back what was reserved beyond the end.
-        let _ = file.set_len(stat.size);
+        // Give back what was reserved beyond the end. With its old time the file is again what the Session has read.
+        let _ = file.set_len(stat.size).and_then(|()| file.set_modified(stat.modified()));
         return Err(Problem::Io { operation: "write", error });
     }
     // Not cancellable from here: half a file is worse than a late answer.
@@ -429,7 +433,7 @@ fn overwrite(
     };
     if let Err(error) = put(content) {
         if let Some(old) = old {
-            let _ = put(old);
+            let _ = put(old).and_then(|()| file.set_modified(stat.modified()));
         }
         return Err(Problem::Io { operation: "write", error });
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::{Adopted, Kind, Parents, PlaceError, Stat};
-use crate::tools::paths::Roots;
+use crate::tools::paths::{Missing, Roots};
 
 /// Attempts to find a free temporary name; names are 64 random bits, so a second attempt is already unlikely.
 const NAME_ATTEMPTS: usize = 16;
@@ -25,20 +25,22 @@ impl Place {
     /// # Errors
     /// [`PlaceError::Moved`]: it does not. The directory cannot be opened.
     pub fn open(roots: &Roots, canonical: &Path, parents: Parents) -> Result<Self, PlaceError> {
-        if !roots.contains(canonical) {
-            return Err(PlaceError::Moved);
+        let in_its_root = || match canonical.to_str().map(|text| roots.resolve(text, Missing::Allow)) {
+            Some(Ok(real)) if real == canonical => Ok(()),
+            _ => Err(PlaceError::Moved),
+        };
+        in_its_root()?;
+        if canonical.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
         }
-        let parent = canonical.parent().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let parent = canonical.parent().ok_or(PlaceError::Moved)?;
         if parents == Parents::Create {
             fs::create_dir_all(parent)?;
+            in_its_root()?;
         } else {
             parent.metadata()?;
         }
-        let text = parent.to_str().unwrap_or_default();
-        match roots.resolve(text, crate::tools::paths::Missing::Refuse) {
-            Ok(real) if real == parent => Ok(Self { path: canonical.to_owned(), parent: parent.to_owned() }),
-            _ => Err(PlaceError::Moved),
-        }
+        Ok(Self { path: canonical.to_owned(), parent: parent.to_owned() })
     }
 
     /// Facts about the name itself; `None` where there is nothing.

@@ -337,7 +337,9 @@ fn copy_attributes(from: &File, to: &File) {
     let Ok(size) = fs::flistxattr_query(from) else { return };
     let mut names = vec![0u8; size];
     let Ok(size) = fs::flistxattr(from, &mut names[..]) else { return };
-    for name in names[..size].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    // Capabilities were granted to the old content; the kernel drops them on a write too.
+    let kept = |name: &&[u8]| !name.is_empty() && *name != b"security.capability";
+    for name in names[..size].split(|byte| *byte == 0).filter(kept) {
         let name = OsStr::from_bytes(name);
         let Ok(size) = fs::fgetxattr_query(from, name) else { continue };
         let mut value = vec![0u8; size];

@@ -89,3 +89,44 @@ async fn devices_are_refused_and_files_of_proc_are_read() {
     assert!(read.model.as_text().starts_with("Name:"));
     assert_eq!(read.metadata["file_size"], 0);
 }
+
+/// WR04. The test runs itself again on a file system of one mebibyte, where the system lets it mount one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_leaves_the_old_bytes_and_no_temporary_file() {
+    const NAME: &str = "tools::file::tests::safety::a_full_disk_leaves_the_old_bytes_and_no_temporary_file";
+    let world = World::new();
+    let disk = rustix::fs::statvfs(&world.root).unwrap();
+    if disk.f_blocks * disk.f_frsize > 4 << 20 {
+        let script = r#"mount -t tmpfs -o size=1m none "$1" && TMPDIR="$1" exec "$2" --exact "$3""#;
+        let status = std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+            .args([world.root.as_path(), &std::env::current_exe().unwrap(), Path::new(NAME)])
+            .stdout(std::process::Stdio::null())
+            .status();
+        // 101 is a failed test; anything else that is no success is a system that mounts nothing for us.
+        assert_ne!(status.ok().and_then(|status| status.code()), Some(101));
+        return;
+    }
+    let old = "x".repeat(100 * 1024);
+    for links in [1, 2] {
+        fs::write(world.root.join("f"), &old).unwrap();
+        if links == 2 {
+            fs::hard_link(world.root.join("f"), world.root.join("g")).unwrap();
+        }
+        fs::write(world.root.join("ballast"), vec![0; (1 << 20) - (150 + 16) * 1024]).unwrap();
+        let names = world.names();
+        world.read("f").await;
+        let write = world.write("f", &"y".repeat(2 << 20)).await;
+        let edit = world.edit_all("f", &old, &"z".repeat(600 * 1024)).await;
+        for outcome in [write, edit] {
+            let failure = refused(outcome, ToolErrorType::ExecutionError);
+            assert_eq!(failure.error.code.as_deref(), Some("ENOSPC"), "{failure:?}");
+        }
+        assert_eq!(world.bytes("f"), old.as_bytes());
+        assert_eq!(world.names(), names);
+        // The failed attempts changed nothing, so the file is as it was read.
+        world.edit_all("f", &old, "small").await.unwrap();
+        assert_eq!(world.bytes("f"), b"small");
+    }
+}
