@@ -7,7 +7,9 @@ fn main() {
         napi_build::setup();
         // Node unmaps an addon when the last thread that loaded it ends. Our runtime threads outlive a worker
         // thread, so the code they run must stay mapped.
-        if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        #[expect(clippy::disallowed_methods, reason = "cargo tells a build script its target this way")]
+        let target_os = std::env::var("CARGO_CFG_TARGET_OS");
+        if target_os.as_deref() == Ok("linux") {
             println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
         }
     }

@@ -1,1 +1,12 @@
-//! (in progress)
+//! The turn loop: one driver per request that calls the model, runs the tools it asks for, and publishes what happens.
+//! Decisions are pure functions in [`decide`]; the driver performs effects and feeds answers back.
+
+mod conversation;
+mod decide;
+mod driver;
+mod events;
+mod sink;
+
+pub use conversation::Conversation;
+pub use driver::{DeclarationCache, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request};
+pub use events::{EventQueue, FRAME_EVENTS, Frame, FrameText, MARK_LENGTH, Take, TextKind};

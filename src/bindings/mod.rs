@@ -1,1 +1,14 @@
-//! (in progress)
+//! The only place that knows N-API. Decode, call the core, encode: no decisions here.
+//!
+//! Every function is synchronous. What takes time answers later through the mailbox of its Session ([`mailbox`]), so
+//! that no native future ever outlives its environment. All functions contain panics.
+
+mod direct;
+mod env;
+mod error;
+mod js_ports;
+mod js_tool;
+mod mailbox;
+mod policy;
+mod script;
+mod session;

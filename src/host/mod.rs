@@ -3,8 +3,10 @@
 pub mod cancel;
 pub mod clock;
 pub mod env;
+pub mod inline;
 pub mod runtime;
 
 pub use cancel::{CancelReason, CancelToken};
 pub use env::EnvSnapshot;
+pub use inline::InlineTask;
 pub use runtime::Tasks;

@@ -2,11 +2,21 @@
 //!
 //! This module is deliberately free of generics: the validator crate is instantiated here and nowhere else, which
 //! keeps rebuilds of the rest of the crate short.
+//!
+//! Schemas are read as draft 2019-09, because TypeBox writes tuples in the array form of `items`; a schema that names
+//! another draft in `$schema` gets that draft. Values are never coerced: `"5"` is not an integer.
+
+mod cache;
+mod defaults;
+mod explain;
 
 use std::sync::Arc;
 
+use jsonschema::{Draft, Validator};
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use defaults::Plan;
 
 /// One reason why arguments do not match.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,8 +37,9 @@ pub struct SchemaError(pub String);
 /// A compiled schema. The text is what the model is sent, unchanged; the validator is made from that same text.
 pub struct Schema {
     text: Box<str>,
-    validator: jsonschema::Validator,
+    validator: Validator,
     value: Value,
+    defaults: Option<Plan>,
 }
 
 impl std::fmt::Debug for Schema {
@@ -38,17 +49,32 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
-    /// Compiles a schema from its JSON text.
+    /// Compiles a schema from its JSON text, or hands out the one compiled from the same text before.
     ///
     /// # Errors
     /// The text is not JSON, not a schema, refers to a remote document, or does not describe an object.
     pub fn compile(text: &str) -> Result<Arc<Self>, SchemaError> {
-        let value: Value = serde_json::from_str(text).map_err(|e| SchemaError(format!("schema is not JSON: {e}")))?;
+        if let Some(schema) = cache::get(text) {
+            return Ok(schema);
+        }
+        // No lock is held here: two threads may compile the same text, and the first one's result is kept.
+        let schema = Arc::new(Self::build(text)?);
+        Ok(cache::insert(schema))
+    }
+
+    fn build(text: &str) -> Result<Self, SchemaError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| SchemaError(format!("schema is not JSON: {error}")))?;
+        require_object(&value)?;
         let validator = jsonschema::options()
-            .with_draft(jsonschema::Draft::Draft201909)
+            .with_draft(draft_of(&value))
+            .should_validate_formats(true)
+            .with_format("url", is_url)
+            .offline()
             .build(&value)
-            .map_err(|e| SchemaError(e.to_string()))?;
-        Ok(Arc::new(Self { text: text.into(), validator, value }))
+            .map_err(|error| SchemaError(explain::build_error(&error)))?;
+        let defaults = Plan::of(&value);
+        Ok(Self { text: text.into(), validator, value, defaults })
     }
 
     /// The JSON text the schema was compiled from.
@@ -66,16 +92,83 @@ impl Schema {
     /// # Errors
     /// Every reason why the arguments do not match, at most a bounded number.
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
+        let filled = self.defaults.as_ref().is_some_and(|plan| plan.fill(arguments));
         let value = Value::Object(std::mem::take(arguments));
-        let issues: Vec<Issue> = self
-            .validator
-            .iter_errors(&value)
-            .take(8)
-            .map(|e| Issue { field: e.instance_path().to_string(), message: e.to_string(), value: Value::Null })
-            .collect();
+        // The yes/no answer is several times faster than collecting errors, and yes is the common case.
+        let issues =
+            if self.validator.is_valid(&value) { Vec::new() } else { explain::issues(&self.validator, &value) };
         if let Value::Object(map) = value {
             *arguments = map;
         }
-        if issues.is_empty() { Ok(false) } else { Err(issues) }
+        if issues.is_empty() { Ok(filled) } else { Err(issues) }
     }
 }
+
+/// The text the model is told about arguments that do not match, on one line.
+pub fn render_issues(tool: &str, issues: &[Issue]) -> String {
+    let mut text = format!("invalid arguments for {tool}: ");
+    for (at, issue) in issues.iter().enumerate() {
+        if at > 0 {
+            text.push_str("; ");
+        }
+        if issue.field != explain::ROOT {
+            text.push_str(&issue.field);
+            text.push(' ');
+        }
+        text.push_str(&issue.message);
+    }
+    text
+}
+
+/// TypeBox and the wire know `url`, the drafts do not: any URL with a scheme that parses, `file:` included.
+fn is_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok()
+}
+
+fn draft_of(schema: &Value) -> Draft {
+    let named = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    let named = named.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
+    match named {
+        "json-schema.org/draft-04/schema" => Draft::Draft4,
+        "json-schema.org/draft-06/schema" => Draft::Draft6,
+        "json-schema.org/draft-07/schema" => Draft::Draft7,
+        "json-schema.org/draft/2020-12/schema" => Draft::Draft202012,
+        _ => Draft::Draft201909,
+    }
+}
+
+/// Tool arguments are always an object, so a schema that cannot accept one is a mistake to report at definition time.
+fn require_object(schema: &Value) -> Result<(), SchemaError> {
+    let mut at = schema;
+    // A root may be a chain of references into its own document; eight are more than anybody writes.
+    for _ in 0..8 {
+        let Value::Object(keywords) = at else {
+            return Err(SchemaError(format!(
+                "tool parameters must be a JSON Schema object, got {}",
+                explain::describe(at)
+            )));
+        };
+        match keywords.get("type") {
+            Some(Value::String(name)) if name == "object" => return Ok(()),
+            Some(Value::Array(names)) if names.iter().any(|name| name == "object") => return Ok(()),
+            Some(other) => {
+                return Err(SchemaError(format!("tool parameters must have type \"object\", got type {other}")));
+            }
+            None => {}
+        }
+        match keywords.get("$ref").and_then(Value::as_str).and_then(|target| local(schema, target)) {
+            Some(target) => at = target,
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// The target of a `#` or `#/…` reference within `root`.
+fn local<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    root.pointer(pointer)
+}
+
+#[cfg(test)]
+mod tests;

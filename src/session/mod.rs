@@ -1,1 +1,446 @@
-//! (in progress)
+//! A Session: its lifecycle, the request in flight, and the wiring of everything a request needs. It decides nothing
+//! itself: states are the table in [`machine`], turns belong to the agent, calls to the pipeline.
+
+mod config;
+pub mod machine;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::agent::{
+    Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request,
+};
+use crate::contract::{ContextSnapshot, PermissionMode};
+use crate::error::{Error, ErrorCode, Result};
+use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, runtime};
+use crate::model::{Content, InputId, Message, RequestId, SessionEvent, SessionId};
+use crate::pipeline::{CLEANUP_GRACE, Pipeline};
+use crate::providers::Model;
+use crate::{context, tools};
+
+pub use config::{Profile, SessionConfig, SessionParts, positive};
+pub use settings::Settings;
+
+use machine::{Effect, Input, Refused, State, step};
+
+/// What `send` gives back: the request that `stream` will run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// The input.
+    pub input_id: InputId,
+    /// Its request.
+    pub request_id: RequestId,
+}
+
+/// Options of one `send`.
+#[derive(Debug, Clone, Default)]
+pub struct SendOptions {
+    /// Turn limit of this request.
+    pub max_turns: Option<u32>,
+    /// Runtime context merged over the Session's default.
+    pub context: Option<Value>,
+    /// The request the caller believes to be active.
+    pub expected: Option<RequestId>,
+    /// Whether the caller gave a signal (only a new request can take one).
+    pub has_signal: bool,
+}
+
+/// A request that was started: its events, and the task that makes them.
+#[derive(Clone)]
+pub struct RequestStream {
+    /// The request.
+    pub request_id: RequestId,
+    /// Its events.
+    pub events: Arc<EventQueue>,
+    /// Its driver, for polling in place.
+    pub task: InlineTask,
+}
+
+struct PendingInput {
+    submission: Submission,
+    content: Content,
+    max_turns: u32,
+    snapshot: Arc<ContextSnapshot>,
+    host_env: EnvSnapshot,
+}
+
+struct Active {
+    cancel: CancelToken,
+    ended: CancelToken,
+    snapshot: Arc<ContextSnapshot>,
+}
+
+struct Core {
+    state: State,
+    settings: Settings,
+    pending: Option<PendingInput>,
+    active: Option<Active>,
+    records: Vec<ToolRecord>,
+    turns: u32,
+}
+
+/// One conversation with one model endpoint.
+pub struct Session {
+    id: SessionId,
+    core: Mutex<Core>,
+    conversation: Arc<Conversation>,
+    pipeline: Arc<Pipeline>,
+    model: Arc<dyn Model>,
+    discovered: Arc<Mutex<HashSet<String>>>,
+    declarations: Arc<Mutex<Option<DeclarationCache>>>,
+    root: CancelToken,
+    tasks: Tasks,
+}
+
+impl Session {
+    /// A Session over its parts. Cheap: nothing is started.
+    pub fn new(parts: SessionParts) -> Self {
+        let SessionParts { id, settings, pipeline, model, conversation } = parts;
+        Self {
+            id,
+            core: Mutex::new(Core {
+                state: State::Idle,
+                settings,
+                pending: None,
+                active: None,
+                records: Vec::new(),
+                turns: 0,
+            }),
+            conversation: Arc::new(conversation),
+            pipeline: Arc::new(pipeline),
+            model,
+            discovered: Arc::default(),
+            declarations: Arc::default(),
+            root: CancelToken::new(),
+            tasks: Tasks::new(),
+        }
+    }
+
+    /// Identifier of the Session.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The conversation so far.
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Its pipeline.
+    pub fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `close` has completed.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.lock().state, State::Closed)
+    }
+
+    /// Tool calls and turns of the last finished request.
+    pub fn last_request(&self) -> (String, u32) {
+        let core = self.lock();
+        (serde_json::to_string(&core.records).unwrap_or_else(|_| "[]".to_owned()), core.turns)
+    }
+
+    /// The input that waits for `stream`.
+    pub fn pending_input(&self) -> Option<(Submission, Content)> {
+        self.lock().pending.as_ref().map(|pending| (pending.submission.clone(), pending.content.clone()))
+    }
+
+    /// Accepts an input as a new request.
+    ///
+    /// # Errors
+    /// `SESSION_CLOSED`, `SESSION_REQUEST_MISMATCH`, `SESSION_INPUT_OPTIONS_UNSUPPORTED`,
+    /// `SESSION_STEERING_UNAVAILABLE` while a request is under way, `CONFIG_ERROR` for a malformed context.
+    pub fn send(&self, content: Content, options: SendOptions, host_env: EnvSnapshot) -> Result<Submission> {
+        let mut core = self.lock();
+        let request_id = RequestId::generate();
+        let has_request_options = options.has_signal || options.max_turns.is_some() || options.context.is_some();
+        let input = Input::Send { request: request_id.clone(), expected: options.expected, has_request_options };
+        let (state, _) = step(&core.state, &input).map_err(refused)?;
+        let merged = match &options.context {
+            Some(over) => context::merge(&core.settings.default_context, over),
+            None => core.settings.default_context.clone(),
+        };
+        let snapshot = Arc::new(context::snapshot(self.id.as_str(), request_id.as_str(), merged)?);
+        let submission = Submission { input_id: InputId::generate(), request_id };
+        let max_turns = options.max_turns.unwrap_or(core.settings.max_turns);
+        core.state = state;
+        core.pending = Some(PendingInput { submission: submission.clone(), content, max_turns, snapshot, host_env });
+        Ok(submission)
+    }
+
+    /// The runtime context of the request under way, or the default one.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` for a malformed default context.
+    pub fn snapshot(&self) -> Result<Arc<ContextSnapshot>> {
+        let core = self.lock();
+        let current = core.active.as_ref().map(|active| &active.snapshot);
+        if let Some(snapshot) = current.or(core.pending.as_ref().map(|pending| &pending.snapshot)) {
+            return Ok(snapshot.clone());
+        }
+        context::snapshot(self.id.as_str(), "", core.settings.default_context.clone()).map(Arc::new)
+    }
+
+    /// Starts the accepted request. `events` receives everything; its consumer must take until the end or close it.
+    ///
+    /// # Errors
+    /// `SESSION_NO_PENDING_MESSAGE`, `SESSION_CLOSED`; `INTERNAL` when the runtime cannot start.
+    pub fn start(self: &Arc<Self>, include_thinking: bool, events: Arc<EventQueue>) -> Result<RequestStream> {
+        let handle = runtime()?;
+        let mut core = self.lock();
+        let (state, effect) = step(&core.state, &Input::Stream).map_err(refused)?;
+        let (Effect::Start, Some(pending)) = (effect, core.pending.take()) else {
+            return Err(Error::internal("a pending request has an input"));
+        };
+        core.state = state;
+        let cancel = self.root.child();
+        let ended = CancelToken::new();
+        core.active = Some(Active { cancel: cancel.clone(), ended: ended.clone(), snapshot: pending.snapshot.clone() });
+        core.records = Vec::new();
+        let options = self.request_options(&core.settings, &pending, include_thinking, cancel);
+        drop(core);
+        let request_id = pending.submission.request_id.clone();
+        let task = InlineTask::spawn(
+            &self.tasks,
+            &handle,
+            Arc::clone(self).drive(options, pending.content, request_id.clone(), Arc::clone(&events), ended),
+        );
+        Ok(RequestStream { request_id, events, task })
+    }
+
+    fn request_options(
+        &self,
+        settings: &Settings,
+        pending: &PendingInput,
+        include_thinking: bool,
+        cancel: CancelToken,
+    ) -> RequestOptions {
+        RequestOptions {
+            session_id: self.id.clone(),
+            model: Arc::clone(&self.model),
+            model_name: settings.model_name.clone(),
+            system: settings.system.clone(),
+            temperature: settings.temperature,
+            max_output_tokens: settings.max_output_tokens,
+            output_format: settings.output_format.clone(),
+            provider_options: settings.provider_options.clone(),
+            max_turns: pending.max_turns,
+            max_context_tokens: settings.max_context_tokens,
+            include_thinking,
+            snapshot: pending.snapshot.clone(),
+            mode: settings.mode,
+            sources: settings.sources.clone(),
+            discovered: self.discovered.clone(),
+            declarations: self.declarations.clone(),
+            host_env: pending.host_env.clone(),
+            cancel,
+        }
+    }
+
+    async fn drive(
+        self: Arc<Self>,
+        options: RequestOptions,
+        content: Content,
+        request: RequestId,
+        events: Arc<EventQueue>,
+        ended: CancelToken,
+    ) {
+        self.conversation.push(Message::user(content));
+        let run = run_request(&options, &self.pipeline, &self.conversation, &events);
+        let report = match AssertUnwindSafe(run).catch_unwind().await {
+            Ok(report) => report,
+            Err(_) => {
+                let error = Error::internal("the request driver panicked; this is a bug of the package");
+                tracing::error!(request = %request, "the request driver panicked");
+                events.push_event(&SessionEvent::Error { message: error.message.clone(), code: error.code.as_str() });
+                RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
+            }
+        };
+        tracing::debug!(request = %request, end = ?report.end, turns = report.turns, "request ended");
+        {
+            let mut core = self.lock();
+            core.records = report.records;
+            core.turns = report.turns;
+            core.active = None;
+            if let Ok((state, _)) = step(&core.state, &Input::Ended(request)) {
+                core.state = state;
+            }
+        }
+        // The Session is idle before its consumer learns of the end, so that the next `send` is accepted.
+        ended.cancel(CancelReason::Gone);
+        events.end();
+    }
+
+    /// Cancels what is under way. The token resolves when model, tools and cleanup have settled; `None` when there was
+    /// nothing to wait for.
+    pub fn abort(&self) -> Option<CancelToken> {
+        self.cancel_with(&Input::Abort, CancelReason::Abort)
+    }
+
+    /// Cancels one request, if it is still under way; see [`Session::abort`].
+    pub fn abort_request(&self, request: &RequestId) -> Option<CancelToken> {
+        self.cancel_with(&Input::AbortRequest(request.clone()), CancelReason::Abort)
+    }
+
+    fn cancel_with(&self, input: &Input, reason: CancelReason) -> Option<CancelToken> {
+        let mut core = self.lock();
+        let Ok((state, effect)) = step(&core.state, input) else { return None };
+        core.state = state;
+        match effect {
+            Effect::DropPending => {
+                core.pending = None;
+                None
+            }
+            Effect::Cancel => {
+                let active = core.active.as_ref()?;
+                let (cancel, ended) = (active.cancel.clone(), active.ended.clone());
+                // Cancelling wakes tasks; nothing of ours is locked meanwhile.
+                drop(core);
+                cancel.cancel(reason);
+                Some(ended)
+            }
+            // A request that is stopping already is waited for as well.
+            _ => match (&core.state, input) {
+                (State::Stopping(_) | State::Closing(Some(_)), Input::Abort | Input::Close) => {
+                    core.active.as_ref().map(|active| active.ended.clone())
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.
+    pub fn close_now(&self) -> bool {
+        if tools::holds_for_session(self.id.as_str()) || !self.pipeline.cleanup().pending().is_empty() {
+            return false;
+        }
+        let mut core = self.lock();
+        if !matches!(core.state, State::Idle | State::Pending(_) | State::Closed) {
+            return false;
+        }
+        core.state = State::Closed;
+        core.pending = None;
+        drop(core);
+        self.release();
+        true
+    }
+
+    fn release(&self) {
+        self.root.cancel(CancelReason::Close);
+        self.pipeline.artifacts().clear();
+    }
+
+    /// Cancels what is under way, waits for it, and releases everything the Session holds. Can be called again after a
+    /// failure.
+    ///
+    /// # Errors
+    /// `SESSION_BUSY` when a callback or tool ignored its cancellation for too long.
+    pub async fn close(&self) -> Result<()> {
+        if let Some(ended) = self.cancel_with(&Input::Close, CancelReason::Close) {
+            ended.cancelled().await;
+        }
+        let cleanup = self.pipeline.cleanup();
+        if tokio::time::timeout(CLEANUP_GRACE, cleanup.drained()).await.is_err() {
+            let names = cleanup.pending().join(", ");
+            let mut core = self.lock();
+            if let Ok((state, _)) = step(&core.state, &Input::CloseFailed) {
+                core.state = state;
+            }
+            return Err(Error::new(
+                ErrorCode::SessionBusy,
+                format!("{names} is still cleaning up; call close again when it has settled"),
+            ));
+        }
+        tools::close_session(self.id.as_str()).await;
+        let mut core = self.lock();
+        if let Ok((state, _)) = step(&core.state, &Input::CloseDone) {
+            core.state = state;
+        }
+        drop(core);
+        self.release();
+        Ok(())
+    }
+
+    /// Runs work that belongs to the Session in the background.
+    pub fn background(&self, handle: Handle, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(work, &handle);
+    }
+
+    /// Changes settings of later requests from JSON text.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` naming what is wrong; nothing was changed.
+    pub fn change(&self, json: &str) -> Result<()> {
+        let change = settings::Change::parse(json)?;
+        if let Some(context) = &change.default_context {
+            context::snapshot(self.id.as_str(), "", context.clone())?;
+        }
+        change.apply(&mut self.lock().settings);
+        Ok(())
+    }
+
+    /// A copy of the conversation for a Session of its own.
+    pub fn fork_conversation(&self) -> Conversation {
+        Conversation::from_messages(self.conversation.snapshot())
+    }
+
+    /// The permission mode of later requests.
+    pub fn mode(&self) -> PermissionMode {
+        self.lock().settings.mode
+    }
+}
+
+impl Drop for Session {
+    /// A Session nobody holds any more cancels what it started.
+    fn drop(&mut self) {
+        self.root.cancel(CancelReason::Gone);
+    }
+}
+
+/// The runtime every Session shares.
+///
+/// # Errors
+/// `INTERNAL` when the operating system refuses threads.
+pub fn runtime() -> Result<Handle> {
+    runtime::handle().map_err(|error| Error::internal(format!("the async runtime cannot start: {error}")))
+}
+
+fn refused(reason: Refused) -> Error {
+    let (code, message) = match reason {
+        Refused::Closed => (ErrorCode::SessionClosed, "Session is closed"),
+        Refused::NothingPending => {
+            (ErrorCode::SessionNoPendingMessage, "No pending message. Call send() before stream().")
+        }
+        Refused::AlreadyStreaming => (
+            ErrorCode::SessionNoPendingMessage,
+            "the request is already being streamed; read that stream to its end, then call send() before stream()",
+        ),
+        Refused::Mismatch => {
+            (ErrorCode::SessionRequestMismatch, "expectedRequestId does not name the active request of this session")
+        }
+        Refused::OptionsUnsupported => (
+            ErrorCode::SessionInputOptionsUnsupported,
+            "signal, maxTurns and context belong to a new request; a request is under way",
+        ),
+        Refused::Busy => (
+            ErrorCode::SessionSteeringUnavailable,
+            "a request is under way; read its stream to the end or abort it before sending the next message",
+        ),
+    };
+    Error::new(code, message)
+}

@@ -1,0 +1,57 @@
+/**
+ * Public types of `@blade-ai/agent-sdk/advanced`: everything of the root, with Sessions of the local profile and the
+ * built-in tools.
+ *
+ * ```ts
+ * import { createSession } from '@blade-ai/agent-sdk/advanced';
+ *
+ * await using session = await createSession({
+ *   provider: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:8080/v1' },
+ *   model: 'local-model',
+ *   defaultContext: { capabilities: { filesystem: { roots: ['/srv/project'], cwd: '/srv/project' } } },
+ * });
+ * ```
+ */
+
+import type { ISession, PromptResult, SessionOptions, ToolDefinition, UserMessageContent } from './index.js';
+
+export * from './index.js';
+
+/**
+ * Creates a Session of the local profile: the built-in tools are registered beside your own.
+ *
+ * File tools work only within `defaultContext.capabilities.filesystem`; nothing is taken from the process. Otherwise it
+ * is the root's `createSession`, with the same options and errors.
+ *
+ * @throws {ConfigError} An option has a value that cannot be honoured, two tools share a name or alias, or a schema
+ *   cannot be compiled.
+ * @throws {ProviderRegistryError} `provider.type` has no adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
+ */
+export declare function createSession(options: SessionOptions): Promise<ISession>;
+
+/**
+ * Sends one message to a local Session of its own, waits for the result and closes the Session, whatever happens.
+ *
+ * @throws {SdkError} The request failed; `code` is the code of its `error` event.
+ */
+export declare function prompt(message: UserMessageContent, options: SessionOptions): Promise<PromptResult>;
+
+/** Same function as `createSession` of this entry point. */
+export declare const createNodeSession: typeof createSession;
+
+/** Same function as `prompt` of this entry point. */
+export declare const promptNode: typeof prompt;
+
+/** Same function as `createSession` of the root: server profile, no built-in tools, no access to the host. */
+export declare function createServerSession(options: SessionOptions): Promise<ISession>;
+
+/** Same function as `prompt` of the root: server profile. */
+export declare function promptServer(message: UserMessageContent, options: SessionOptions): Promise<PromptResult>;
+
+/**
+ * The built-in tools: `Read`, `Edit`, `Write`, `Glob`, `Grep` and `Bash`. A local Session registers them by itself.
+ *
+ * Calling `execute` of one directly skips validation, permission and deadline. `Write` and `Edit` of an existing file
+ * need `context.sessionId` even then: without it the earlier `Read` cannot be verified and the call fails.
+ */
+export declare function getBuiltinTools(): ToolDefinition[];

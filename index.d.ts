@@ -1,0 +1,2053 @@
+/**
+ * Public types of `@blade-ai/agent-sdk`: agents, Sessions and tools on a native Rust core.
+ *
+ * ```ts
+ * import { createAgent, defineTool } from '@blade-ai/agent-sdk';
+ * import Type from 'typebox';
+ *
+ * const add = defineTool({
+ *   name: 'Add',
+ *   description: 'Add two numbers',
+ *   parameters: Type.Object({ a: Type.Number(), b: Type.Number() }),
+ *   async execute({ a, b }) {
+ *     return a + b;
+ *   },
+ * });
+ *
+ * const agent = await createAgent({ model: 'gpt-5', apiKey: 'sk-…', tools: [add] });
+ * const response = await agent.send('What is 17 + 25?');
+ * console.log(await response.text());
+ * await agent.close();
+ * ```
+ *
+ * Contents, in order: JSON, agents, Sessions, stream events, tools, permissions, messages and models, runtime context,
+ * logging and memory, errors, middleware, process lifecycle, constants, ids. The whole entry point is one file so that
+ * it can be read as its reference.
+ *
+ * Conventions. Durations are whole milliseconds in `…Ms` fields (`duration` fields are milliseconds too); times are
+ * milliseconds since the epoch. Every `Promise` rejects with an {@link SdkError} (or {@link AbortError}) that carries a
+ * stable `code`. Errors of tools are not rejections: they are results the model reads. A `Contract` list at a callback
+ * says who awaits it, what throwing does and what happens when it never settles.
+ *
+ * The types need TypeScript 5.2 or newer, `AbortSignal` from `lib.dom` or `@types/node`, and `typebox` 1.x.
+ */
+
+/// <reference lib="esnext.disposable" />
+
+import type { Static, TSchema } from 'typebox';
+
+/** Any value JSON can express. `undefined`, functions, `bigint`, class instances and cycles are not among them. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
+
+/**
+ * A JSON object.
+ *
+ * An `interface` is not assignable to it, because TypeScript gives interfaces no index signature: use a `type` for data
+ * that tools return.
+ */
+export type JsonObject = { [key: string]: JsonValue };
+
+/**
+ * Creates an agent: the high-level way to run a conversation with tools.
+ *
+ * The result is a Session whose `send` answers with an {@link AgentResponse} instead of leaving the stream to you.
+ *
+ * @throws {ConfigError} An option has a value that cannot be honoured; the message names it and what would work.
+ * @throws {ProviderRegistryError} `provider` names a type without an adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
+ */
+export declare function createAgent(options: AgentOptions): Promise<Agent>;
+
+/** Options of {@link createAgent}. Only `model` and `apiKey` are required. */
+export interface AgentOptions {
+  /** Model name as the provider knows it, for instance `'gpt-5'`. */
+  model: string;
+  /** Key for the provider. Never logged and never put in an error, an event or a child process. */
+  apiKey: string;
+  /**
+   * Which tools and host access the agent starts with. Default: `'local'` if `filesystem` is given, else `'server'`.
+   */
+  profile?: AgentProfile;
+  /** Provider type. Default `'openai'`. */
+  provider?: ProviderType;
+  /** Base URL of the provider's API, version segment included. Default: the provider's own. */
+  baseUrl?: string;
+  /** Tools made by {@link defineTool}. The list is copied. Default: none. */
+  tools?: readonly ToolDefinition[];
+  /** Instructions in front of the conversation. Default: none. */
+  systemPrompt?: string;
+  /** Sampling temperature. Default 0.7. */
+  temperature?: number;
+  /** Limit of tokens a model call may answer with. Default: the provider's own. */
+  maxOutputTokens?: number;
+  /** Limit of model calls a request may make. Default 200. */
+  maxTurns?: number;
+  /** Directories the agent's tools may touch. Given, it selects the `'local'` profile. Default: none. */
+  filesystem?: AgentFilesystemOptions;
+  /** Everything else a Session offers, and the permission policy. */
+  advanced?: AgentAdvancedOptions;
+}
+
+/**
+ * - `'local'`: the built-in tools are registered and work within `filesystem`.
+ * - `'server'`: only the tools you pass; no access to the host.
+ */
+export type AgentProfile = 'local' | 'server';
+
+/** Directories the agent's tools may touch. Becomes `capabilities.filesystem` of the Session's default context. */
+export interface AgentFilesystemOptions {
+  /** Absolute paths of the directories that may be read and written. Symbolic links cannot lead out of them. */
+  roots: readonly string[];
+  /** Absolute directory that relative paths start from; must lie inside a root. Nothing is taken from the process. */
+  cwd?: string;
+}
+
+/**
+ * The options of a Session that {@link AgentOptions} does not already have, with the policy in `permission`.
+ *
+ * `permissionMode` and `permissionHandler` are not accepted here: `permission` is the only policy of an agent.
+ */
+export interface AgentAdvancedOptions
+  extends Omit<
+    SessionOptions,
+    | 'provider'
+    | 'model'
+    | 'temperature'
+    | 'maxOutputTokens'
+    | 'tools'
+    | 'systemPrompt'
+    | 'maxTurns'
+    | 'permissionMode'
+    | 'permissionHandler'
+  > {
+  /** Connection settings besides the type, the key and the base URL. */
+  connection?: Omit<ProviderConnectionConfig, 'type' | 'apiKey' | 'baseUrl'>;
+  /** Which tool calls may run. Default `'default'`. */
+  permission?: AgentPermission;
+}
+
+/** A preset, or a callback that decides each call. */
+export type AgentPermission = AgentPermissionPreset | AgentPermissionCallback;
+
+/**
+ * Named policies, each a {@link PermissionMode}: `'default'` → `default`, `'accept-edits'` → `autoEdit`,
+ * `'bypass-permissions'` → `yolo`, `'plan'` → `plan`.
+ */
+export type AgentPermissionPreset = 'default' | 'accept-edits' | 'bypass-permissions' | 'plan';
+
+/**
+ * Decides one tool call of an agent. The Session runs in mode `yolo` underneath, so a call this allows needs no other
+ * consent.
+ *
+ * TypeScript widens a lone literal of an async arrow function: write `async () => 'deny' as const`.
+ *
+ * **Contract**
+ * - Awaited by the pipeline before the tool starts; calls of one turn may ask in parallel.
+ * - May throw or reject: the call is denied and the message reaches the model.
+ * - May wait as long as it likes, for a human for instance. When `request.signal` aborts, the request is cancelled at
+ *   once; until this settles, new tool calls are refused and `close()` rejects with code `SESSION_BUSY`.
+ */
+export type AgentPermissionCallback = (
+  request: AgentPermissionRequest,
+) => AgentPermissionDecision | Promise<AgentPermissionDecision>;
+
+/** What an {@link AgentPermissionCallback} judges: a {@link PermissionHandlerRequest} with `toolKind` named `kind`. */
+export interface AgentPermissionRequest extends Omit<PermissionHandlerRequest, 'toolKind'> {
+  /** Kind of the call, after parameter-dependent narrowing. */
+  kind: ToolKind;
+}
+
+/** A word, or a full result. A bare `'deny'` tells the model "Denied by permission policy". */
+export type AgentPermissionDecision = PermissionDecision | PermissionResult;
+
+/** A Session whose `send` answers with an {@link AgentResponse}; the stream belongs to the response. */
+export interface Agent extends Omit<ISession, 'send' | 'stream'> {
+  /**
+   * Sends a message. Resolves as soon as the input is accepted; nothing runs until the response is consumed.
+   *
+   * @throws {SessionInputError} `SESSION_STEERING_UNAVAILABLE`: the previous response has not settled; consume it
+   *   first.
+   * @throws {SdkError} `SESSION_CLOSED`.
+   */
+  send(message: UserMessageContent, options?: SendOptions): Promise<AgentResponse>;
+}
+
+/**
+ * The answer to one message of an {@link Agent}.
+ *
+ * The request starts on the first use of `text`, `textStream`, `stream` or `on`. All events are kept for the life of
+ * the response, so every consumer sees all of them.
+ */
+export declare class AgentResponse {
+  private constructor();
+
+  /** Ids of the accepted request. */
+  readonly submission: AgentResponseSubmission;
+
+  /** Whether the request has ended, well or badly. False until something consumes the response. */
+  readonly isSettled: boolean;
+
+  /**
+   * The whole answer text. Calling it again gives the same text without another model call. A cancelled request gives
+   * the text that had arrived.
+   *
+   * @throws {SdkError} The request failed; `code` is the code of its `error` event.
+   */
+  text(): Promise<string>;
+
+  /**
+   * The answer's text deltas in order. If no delta arrived, the final text comes as one piece. Throws as `text` does.
+   */
+  textStream(): AsyncGenerator<string, void, void>;
+
+  /** All events from the first one on, then live. May be called many times; each caller sees the same events. */
+  stream(): AsyncGenerator<AgentResponseEvent, void, void>;
+
+  /** Listens to one type of event and starts the request. Earlier events of the type are delivered too. */
+  on<TType extends AgentResponseEventType>(type: TType, listener: AgentResponseListener<TType>): this;
+}
+
+/** An event of an {@link AgentResponse}. */
+export type AgentResponseEvent = SessionStreamEvent;
+
+/** Types an {@link AgentResponse} can be listened to for. */
+export type AgentResponseEventType = SessionStreamEventType;
+
+/**
+ * Receives the events of one type.
+ *
+ * **Contract**
+ * - Awaited before the next event is handled, so a slow listener slows the request down.
+ * - May throw or reject: the response fails with that error.
+ * - Must settle: while it does not, the response does not go on.
+ */
+export type AgentResponseListener<TType extends AgentResponseEventType = AgentResponseEventType> = (
+  event: Extract<SessionStreamEvent, { type: TType }>,
+) => void | Promise<void>;
+
+/** The submission of an {@link AgentResponse}: always a started one. */
+export type AgentResponseSubmission = Extract<InputSubmission, { status: 'started' }>;
+
+/**
+ * Creates a Session of the server profile: only the tools you pass, no access to the host. The local profile, with the
+ * built-in tools, is `createSession` of `@blade-ai/agent-sdk/advanced`.
+ *
+ * The Session is fully initialised when the promise resolves. Close it, or hold it with `await using`.
+ *
+ * @throws {ConfigError} An option has a value that cannot be honoured, two tools share a name or alias, or a schema
+ *   cannot be compiled.
+ * @throws {ProviderRegistryError} `provider.type` has no adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
+ */
+export declare function createSession(options: SessionOptions): Promise<ISession>;
+
+/**
+ * Sends one message to a Session of its own, waits for the result and closes the Session, whatever happens.
+ *
+ * @throws {SdkError} The request failed; `code` is the code of its `error` event.
+ */
+export declare function prompt(message: UserMessageContent, options: SessionOptions): Promise<PromptResult>;
+
+/** Options of a Session. Only `provider` and `model` are required. */
+export interface SessionOptions {
+  /** How to reach the model. */
+  provider: ProviderConnectionConfig;
+  /** Model name as the provider knows it. */
+  model: string;
+  /** Sampling temperature. Default 0.7. */
+  temperature?: number;
+  /** Limit of tokens a model call may answer with. Default: the provider's own. */
+  maxOutputTokens?: number;
+  /** Context window of the model in tokens, reported in {@link TokenUsage}. Default 128000. */
+  maxContextTokens?: number;
+  /** Options passed through to the provider, keyed by provider type. Default: none. */
+  providerOptions?: ModelProviderOptions;
+
+  /** Exact names of the tools that may be registered. Omitted: all. Empty: none. */
+  allowedTools?: readonly string[];
+  /** Exact names of tools that are never registered; stronger than `allowedTools`. Default: none. */
+  disallowedTools?: readonly string[];
+  /** Hides registered tools from the model by where they come from. Default: no limit. */
+  toolSourcePolicy?: ToolSourcePolicy;
+  /** Tools made by {@link defineTool}, registered with source `custom` and trust `workspace`. Default: none. */
+  tools?: readonly ToolDefinition[];
+
+  /** What may run without a question. Default `'default'`. */
+  permissionMode?: PermissionMode;
+  /** Decides calls before the mode does. Default: none. */
+  permissionHandler?: PermissionHandler;
+  /** Asks a human where a call needs confirmation. Default: none, see `confirmationFallback`. */
+  confirmationHandler?: ConfirmationHandler;
+  /**
+   * Makes the `confirmationHandler` once the Session's id exists; used only if `confirmationHandler` is not given.
+   *
+   * **Contract**
+   * - Called once, synchronously, while the Session is created; not awaited.
+   * - May throw: `createSession` rejects with that error.
+   */
+  confirmationHandlerFactory?: (sessionId: SessionId) => ConfirmationHandler;
+  /**
+   * What happens to a call that needs confirmation when no confirmation handler exists. `'deny'` gives the model a
+   * `permission_denied` result that says how to allow it; `'allow'` runs the call. Default `'deny'`.
+   */
+  confirmationFallback?: 'deny' | 'allow';
+
+  /** Instructions in front of the conversation. Default: none. */
+  systemPrompt?: string;
+  /**
+   * Limit of model calls a request may make. Reaching it fails the request with code `MAX_TURNS_EXCEEDED`. In mode
+   * `yolo` the limit is fixed at 100. Default 200.
+   */
+  maxTurns?: number;
+  /**
+   * Deadline of one tool invocation in milliseconds, 1 to 2147483647. It starts after permission and waiting, aborts
+   * the tool's signal and gives a `timeout_error` result. Default 600000 (10 minutes).
+   */
+  toolTimeoutMs?: number;
+  /** How many tool calls of the Session run at once. */
+  toolConcurrency?: ToolConcurrency;
+  /**
+   * Largest result of a custom tool in bytes of JSON text; a larger one becomes an `execution_error` that names the
+   * limit. Default 10485760 (10 MiB).
+   */
+  maxToolResultBytes?: number;
+
+  /** Runtime context of every request: file system roots, working directory, environment. Default: empty. */
+  defaultContext?: RuntimeContext;
+  /** Receives log entries. Default: silent. */
+  logger?: AgentLogger;
+  /** Makes the model answer in JSON of a schema. Default: free text. */
+  outputFormat?: OutputFormat;
+  /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
+  memoryManager?: MemoryManager;
+}
+
+/**
+ * Limits of the tool calls that run at once, per {@link ToolKind}. Calls beyond them wait in order of arrival; waiting
+ * does not count toward `toolTimeoutMs` and ends when the request is cancelled.
+ */
+export interface ToolConcurrency {
+  /** Read-only calls. Default 10. */
+  readonly?: number;
+  /** Writing calls. Default 10. */
+  write?: number;
+  /** Executing calls. Default 3. */
+  execute?: number;
+  /** Calls of one kind that may wait; one more is answered with an error result at once. Default 1000. */
+  queue?: number;
+}
+
+/**
+ * A conversation with a model that can call tools.
+ *
+ * One request is in flight at a time: `send` accepts it, `stream` runs it and yields its events.
+ *
+ * ```ts
+ * await session.send('List the TODOs of this repository');
+ * for await (const event of session.stream()) {
+ *   if (event.type === 'content') process.stdout.write(event.delta);
+ * }
+ * ```
+ */
+export interface ISession extends AsyncDisposable {
+  /** Id of the Session. */
+  readonly sessionId: SessionId;
+  /** The conversation so far. A copy: changing it changes nothing. */
+  readonly messages: readonly ConversationMessage[];
+  /** Whether `close` has completed. */
+  readonly isClosed: boolean;
+
+  /**
+   * Accepts a message. Nothing runs before `stream`.
+   *
+   * This version starts a request or refuses; it does not steer or queue while another request is in flight.
+   *
+   * @throws {SessionInputError} `SESSION_STEERING_UNAVAILABLE`: a request is in flight. `SESSION_REQUEST_MISMATCH`:
+   *   `expectedRequestId` is not the active request.
+   * @throws {SdkError} `SESSION_CLOSED`.
+   */
+  send(message: UserMessageContent, options?: SendOptions): Promise<InputSubmission>;
+
+  /**
+   * Runs the pending request and yields its events, see {@link SessionStreamEvent}.
+   *
+   * The producer waits while the consumer is behind. Leaving the loop early (`break`, `return`, `throw`) cancels the
+   * request and waits for its cleanup. A failure of the request is an `error` event, not a rejection.
+   *
+   * @throws {SdkError} On the first `next()`: `SESSION_NO_PENDING_MESSAGE` (call `send` first) or `SESSION_CLOSED`.
+   */
+  stream(options?: StreamOptions): AsyncGenerator<SessionStreamEvent, void, void>;
+
+  /**
+   * Cancels the request and waits until its model call, its tools and its callbacks have settled. The stream ends
+   * without `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited
+   * inside the stream loop.
+   */
+  abort(): Promise<void>;
+
+  /**
+   * Ends the Session: cancels work in flight, waits for it and releases everything. Safe to call again and from several
+   * places; concurrent calls share one outcome.
+   *
+   * @throws {SdkError} `SESSION_BUSY`: a tool or callback that ignored its signal is still running. Call again later.
+   */
+  close(): Promise<void>;
+
+  /** Same as {@link ISession.close}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+
+  /**
+   * A new Session in memory with the same options, the current default context and the conversation so far.
+   *
+   * @throws {SdkError} `messageId` is unknown, or the Session is closed.
+   */
+  fork(options?: ForkOptions): Promise<ISession>;
+
+  /** Accepted inputs that no model call has seen yet, oldest first. Copies. */
+  getPendingInputs(): PendingSessionInput[];
+
+  /** Sets the mode of later requests. */
+  setPermissionMode(mode: PermissionMode): void;
+  /** Sets the model of later calls. A blank name is ignored. */
+  setModel(model: string): Promise<void>;
+  /** Sets the turn limit of later requests; a positive integer, else {@link ConfigError}. */
+  setMaxTurns(maxTurns: number): void;
+  /** Replaces the default context of later requests. */
+  setDefaultContext(context: RuntimeContext): void;
+  /** The default context; a copy. */
+  getDefaultContext(): RuntimeContext;
+
+  /** The configured model, with id `default`. */
+  supportedModels(): Promise<ModelInfo[]>;
+}
+
+/**
+ * What a user says: text, or text and images in order.
+ *
+ * An image is an `http(s):` URL or a base64 `data:` URL.
+ */
+export type UserMessageContent = string | ModelContent[];
+
+/** Options of one `send`. */
+export interface SendOptions {
+  /** Cancels the request, as `abort` does. A signal that is already aborted cancels it before its first model call. */
+  signal?: AbortSignal;
+  /** Turn limit of this request instead of the Session's. */
+  maxTurns?: number;
+  /** Merged over the Session's default context for this request; see {@link mergeContext}. */
+  context?: RuntimeContext;
+  /** When the input applies if a request is in flight. Default `'next'`. */
+  priority?: InputPriority;
+  /** Refuses the input unless this request is the active one. */
+  expectedRequestId?: RequestId;
+}
+
+/** What became of a sent input. */
+export type InputSubmission =
+  /** A request was created; call `stream` to run it. */
+  | { status: 'started'; inputId: InputId; requestId: RequestId }
+  /** The input joins the request in flight. */
+  | { status: 'steered'; inputId: InputId; requestId: RequestId; priority: 'now' | 'next' }
+  /** The input waits for the request in flight to end. */
+  | { status: 'queued'; inputId: InputId; priority: 'later' };
+
+/** Options of one `stream`. */
+export interface StreamOptions {
+  /** Whether `thinking` events are delivered. Default false. */
+  includeThinking?: boolean;
+}
+
+/** Options of {@link ISession.fork}. */
+export interface ForkOptions {
+  /** Last message to keep. Default: all. */
+  messageId?: MessageId;
+}
+
+/** An accepted input that no model call has seen yet. */
+export interface PendingSessionInput {
+  /** Id of the input. */
+  inputId: InputId;
+  /** What was sent. */
+  content: UserMessageContent;
+  /** When it applies. */
+  priority: InputPriority;
+  /** The request it was meant for, if any. */
+  targetRequestId?: RequestId;
+  /** When it was accepted, in milliseconds since the epoch. */
+  acceptedAt: number;
+}
+
+/** What {@link prompt} resolves to. */
+export interface PromptResult {
+  /** The final text; with `outputFormat`, the JSON text. */
+  result: string;
+  /** All tool calls of the request, in the order the model made them. */
+  toolCalls: ToolExecutionRecord[];
+  /** Token counts of the request. */
+  usage: TokenUsage;
+  /** Time from sending to the result, in milliseconds. */
+  duration: number;
+  /** Number of turns the request took. */
+  turnsCount: number;
+}
+
+/** One tool call, as recorded by {@link prompt}. */
+export interface ToolExecutionRecord {
+  /** Id of the call, as the model gave it. */
+  id: ToolUseId;
+  /** Tool name, as the model wrote it. */
+  name: string;
+  /** Parsed arguments, or the raw text where they are not JSON. */
+  input: JsonValue;
+  /** What the model was told. */
+  output: JsonValue;
+  /** Time from `tool_use` to `tool_result`, in milliseconds. */
+  duration: number;
+  /** Present and true if the call failed. */
+  isError?: boolean;
+}
+
+/** Token counts of a request. */
+export interface TokenUsage {
+  /** Input tokens of the last model call, cached ones included. */
+  inputTokens: number;
+  /** Output tokens of the last model call. */
+  outputTokens: number;
+  /** Sum of all tokens of all model calls of the request. */
+  totalTokens: number;
+  /** The Session's `maxContextTokens`. */
+  maxContextTokens: number;
+}
+
+/** A model the Session can use. */
+export interface ModelInfo {
+  /** `default` for the configured model. */
+  id: string;
+  /** Model name as the provider knows it. */
+  name: string;
+  /** Provider type. */
+  provider: ProviderType;
+  /** Context window in tokens. */
+  maxContextTokens?: number;
+}
+
+/**
+ * An event of a Session's stream. Narrow on `type`.
+ *
+ * Order within a turn: `turn_start`, text and thinking deltas, `tool_use` of every call, updates of the running tools,
+ * `tool_result` of every call in the declared order, `turn_end`. A request that succeeds ends with one `usage` and one
+ * `result`. A request that fails ends with one `error` and neither. A cancelled request ends with none of the three.
+ *
+ * `turn` counts from 1 within the request. `id` is the id of the tool call and `name` the tool's name as the model
+ * wrote it.
+ */
+export type SessionStreamEvent =
+  /** A turn begins: the model is about to be called. */
+  | { type: 'turn_start'; sessionId: SessionId; turn: number }
+  /** A turn is over: its tool results are in the history. */
+  | { type: 'turn_end'; sessionId: SessionId; turn: number }
+  /** A `now` input interrupted the turn. */
+  | { type: 'turn_interrupted'; sessionId: SessionId; inputId: InputId; requestId: RequestId; turn: number }
+  /** A steering input was added to the conversation; `turn` is the turn that will see it. */
+  | {
+      type: 'input_applied';
+      sessionId: SessionId;
+      inputId: InputId;
+      requestId: RequestId;
+      priority: 'now' | 'next';
+      turn: number;
+    }
+  /** A piece of the answer. */
+  | { type: 'content'; sessionId: SessionId; delta: string }
+  /** A piece of reasoning; only with {@link StreamOptions.includeThinking}. */
+  | { type: 'thinking'; sessionId: SessionId; delta: string }
+  /** The model called a tool. `input` is the parsed arguments, or their raw text where they are not JSON. */
+  | { type: 'tool_use'; sessionId: SessionId; id: ToolUseId; name: string; input: JsonValue }
+  /** A running tool reported progress; `progress` is the whole yield. */
+  | { type: 'tool_progress'; sessionId: SessionId; id: ToolUseId; name: string; progress: ToolProgress }
+  /** A running tool has something to show. */
+  | { type: 'tool_message'; sessionId: SessionId; id: ToolUseId; name: string; content: ToolDisplayContent }
+  /** A tool changes tool policy, discovery, model or prompt. */
+  | { type: 'tool_runtime_patch'; sessionId: SessionId; id: ToolUseId; name: string; patch: RuntimePatch }
+  /** A tool changes the runtime context. */
+  | { type: 'tool_context_patch'; sessionId: SessionId; id: ToolUseId; name: string; patch: RuntimeContextPatch }
+  /** A tool adds messages, which follow the turn's tool results. */
+  | { type: 'tool_new_messages'; sessionId: SessionId; id: ToolUseId; name: string; messages: ModelMessage[] }
+  /** A tool proposes permission rules. */
+  | { type: 'tool_permission_updates'; sessionId: SessionId; id: ToolUseId; name: string; updates: PermissionUpdate[] }
+  /** A call has its result. `output` is what the model is told, `display` what a user interface may show. */
+  | {
+      type: 'tool_result';
+      sessionId: SessionId;
+      id: ToolUseId;
+      name: string;
+      output: ToolModelContent;
+      display?: ToolDisplayContent;
+      isError: boolean;
+    }
+  /** Token counts, once, before `result`. */
+  | { type: 'usage'; sessionId: SessionId; usage: TokenUsage }
+  /** The request is over. `content` is the final text. */
+  | { type: 'result'; sessionId: SessionId; subtype: 'success' | 'error'; content?: string; error?: string }
+  /** The request failed. `code` is stable, see {@link SdkErrorCode}; `message` is for people. */
+  | { type: 'error'; sessionId: SessionId; message: string; code?: SdkErrorCode };
+
+/**
+ * Defines a tool. This is the only way to author one.
+ *
+ * `parameters` is the single source of truth: it types `execute`, validates the model's arguments and is what the model
+ * is sent, unchanged. TypeBox 1.x schemas infer the parameters; a plain JSON Schema object works too and gives
+ * `JsonObject`. Validation never coerces; schema defaults are filled in.
+ *
+ * The JSON value `execute` resolves to is both what the model reads and the result's `data`. Throw to report failure.
+ *
+ * ```ts
+ * const lookup = defineTool({
+ *   name: 'Lookup',
+ *   description: 'Look up one record by id',
+ *   parameters: Type.Object({ id: Type.String() }),
+ *   kind: ToolKind.ReadOnly,
+ *   sideEffect: ToolSideEffect.PURE,
+ *   async execute({ id }, { signal }) {
+ *     return await store.get(id, { signal });
+ *   },
+ * });
+ * ```
+ *
+ * @throws {TypeError} `sideEffect`, `kind` or another field has a value that is not allowed, or a required field is
+ *   missing.
+ */
+export declare function defineTool<
+  TParameters extends ToolParameterSchema,
+  TData extends JsonValue,
+  TService extends ToolServiceName = never,
+  TRuntime extends boolean = false,
+>(definition: ToolDefinitionInput<TParameters, TData, TService, TRuntime>): ToolDefinition<TParameters, TData>;
+
+/**
+ * A schema {@link defineTool} accepts: TypeBox 1.x, or a plain JSON Schema object. It must describe an object. Zod
+ * schemas are not accepted.
+ */
+export type ToolParameterSchema = TSchema & object & NotAZodSchema;
+
+/** Keeps Zod 3 and Zod 4 schemas out, which would otherwise pass as plain objects. */
+interface NotAZodSchema {
+  readonly _def?: never;
+  readonly _zod?: never;
+}
+
+/**
+ * Type of the arguments a schema describes: `Type.Static` for a TypeBox schema, `JsonObject` for a plain JSON Schema,
+ * and `unknown` where the schema's own type was forgotten, as in a list of different tools.
+ *
+ * TypeBox schemas are told apart by their `~` markers.
+ */
+export type ToolParameters<TParameters extends TSchema> = [keyof TParameters] extends [never]
+  ? unknown
+  : Extract<keyof TParameters, `~${string}`> extends never
+    ? JsonObject
+    : Static<TParameters>;
+
+/** What {@link defineTool} takes. Required: `name`, `description`, `parameters`, `execute`. */
+export interface ToolDefinitionInput<
+  TParameters extends TSchema = TSchema,
+  TData extends JsonValue = JsonValue,
+  TService extends ToolServiceName = ToolServiceName,
+  TRuntime extends boolean = boolean,
+> extends ToolDeclaration<TParameters> {
+  /** Session services `execute` needs; only these appear in its context. Default: none. */
+  services?: readonly TService[];
+  /** Gives `execute` a `context.runtime`. Default false. */
+  requiresRuntime?: TRuntime;
+  /**
+   * Does the work.
+   *
+   * **Contract**
+   * - Called once a call, after validation and permission, with arguments that fit `parameters`. Calls of one turn may
+   *   run at the same time.
+   * - Awaited by the pipeline for at most `toolTimeoutMs`. May take long without blocking other work.
+   * - Resolves to a JSON value. Anything else (`undefined`, a function, a `bigint`, a cycle) is an error result.
+   * - May throw or reject: the model reads the message as an `execution_error` and the request goes on.
+   * - Must stop and release what it holds when `context.signal` aborts. It is then awaited for 5 seconds more; a tool
+   *   that still runs makes the Session refuse new tool calls, and `close()` reject with code `SESSION_BUSY`, until it
+   *   settles.
+   */
+  execute(params: ToolParameters<TParameters>, context: ToolExecutionContext<TService, TRuntime>): Promise<TData>;
+}
+
+/**
+ * A tool as Sessions take it and {@link defineTool} makes it.
+ *
+ * `execute` is the runtime protocol of the package, not a second way of authoring: it skips validation, permission and
+ * deadline. Drive it with {@link collectToolExecution}.
+ */
+export interface ToolDefinition<TParameters extends TSchema = TSchema, TData extends JsonValue = JsonValue>
+  extends ToolDeclaration<TParameters> {
+  /** Session services the tool needs. A Session that lacks one of them does not register the tool. */
+  services?: readonly ToolServiceName[];
+  /** Whether the tool's context carries `runtime`. */
+  requiresRuntime?: boolean;
+  /** Runs the tool directly. Yields updates and returns the result. */
+  execute(params: ToolParameters<TParameters>, context: ExecutionContext): ToolExecution<TData>;
+}
+
+/** What the registry and the model are told about a tool. */
+export interface ToolDeclaration<TParameters extends TSchema = TSchema> {
+  /** Unique name the model calls. Names that start with `mcp__` are reserved. */
+  name: string;
+  /** Further names that resolve to the tool. Default: none. */
+  aliases?: string[];
+  /** Name for people. Default: `name`. */
+  displayName?: string;
+  /** What the model is told. */
+  description: string | ToolDescription;
+  /** Schema of the arguments; sent to the model unchanged and used to validate. */
+  parameters: TParameters;
+  /** Whether repeating a call is safe. Default `'non_idempotent'`: recovery never replays it. */
+  sideEffect?: ToolSideEffect;
+  /** What class of action a call is; take it from the {@link ToolKind} constants. Default `ToolKind.Execute`. */
+  kind?: ToolKind;
+  /** Group of the tool. Default: none. */
+  group?: BuiltinToolGroup;
+  /** When the tool is declared to the model. Default: in every request. */
+  exposure?: ToolExposureConfig;
+}
+
+/**
+ * A description in parts. The model reads `short`, a blank line and `long`, then "Usage Notes:" and "Important:" lists.
+ */
+export interface ToolDescription {
+  /** One sentence. */
+  short: string;
+  /** More about it. */
+  long?: string;
+  /** How to use it well. */
+  usageNotes?: string[];
+  /** Example calls. They are kept in the definition and not sent to the model. */
+  examples?: { description: string; params: JsonObject }[];
+  /** What must not be overlooked. */
+  important?: string[];
+}
+
+/** When a tool is declared to the model. */
+export interface ToolExposureConfig {
+  /** Default `'eager'`. */
+  mode?: ToolExposureMode;
+  /** Declared in every request, whatever `mode` says. Default false. */
+  alwaysLoad?: boolean;
+  /** Words that help to find the tool. Default empty. */
+  discoveryHint?: string;
+}
+
+/**
+ * - `'eager'`: declared in every request.
+ * - `'deferred'`: listed, and declared once it was discovered.
+ * - `'discoverable-only'`: declared once it was discovered, not listed before.
+ */
+export type ToolExposureMode = 'eager' | 'deferred' | 'discoverable-only';
+
+/** Groups of the built-in tools. */
+export type BuiltinToolGroup = 'filesystem' | 'shell' | 'web' | 'task' | 'memory' | 'system' | 'mcp-resources';
+
+/** Name of a Session service a tool can declare. */
+export type ToolServiceName = keyof ToolServiceMap;
+
+/**
+ * The services a tool can declare in `services`, by the name they have in its context.
+ *
+ * A Session of this version provides `memoryManager`, if it was given one. A tool that declares another service is
+ * valid and is not registered.
+ */
+export interface ToolServiceMap {
+  /** The agents that work can be delegated to. */
+  subagentRegistry: {
+    /** Names of all agents. */
+    getAllNames(): string[];
+  };
+  /** The Session's memory. */
+  memoryManager: MemoryManager;
+  /** The connected MCP servers. */
+  mcpRegistry: unknown;
+  /** The discovered Skills. */
+  skillRegistry: unknown;
+  /** The agents that run in the background. */
+  backgroundAgentManager: unknown;
+  /** The tools that can be discovered. */
+  discoverableCatalog: unknown;
+}
+
+/**
+ * What every tool call knows about the Session it runs in. Frozen. In a Session all fields but the optional handlers
+ * are present; a tool that is executed directly sees what its caller passes.
+ */
+export interface ExecutionContext {
+  /** The Session. */
+  readonly sessionId?: SessionId;
+  /** The assistant message that made the call. */
+  readonly messageId?: MessageId;
+  /** The runtime context of the request: roots, working directory, environment. */
+  readonly contextSnapshot?: ContextSnapshot;
+  /** Aborts when the request is cancelled, the Session closes or the deadline passes. */
+  readonly signal?: AbortSignal;
+  /** The Session's confirmation handler, if it has one. */
+  readonly confirmationHandler?: ConfirmationHandler;
+  /** The mode the call was permitted in. */
+  readonly permissionMode?: PermissionMode;
+  /** Settings of the Session; without credentials. */
+  readonly bladeConfig?: BladeConfig;
+}
+
+/**
+ * The context of an authored tool: {@link ExecutionContext}, the declared services, and `runtime` if it was requested.
+ */
+export type ToolExecutionContext<
+  TService extends ToolServiceName = never,
+  TRuntime extends boolean = false,
+> = ExecutionContext &
+  Readonly<Pick<ToolServiceMap, TService>> &
+  (TRuntime extends true ? { readonly runtime: RuntimeAccess } : unknown);
+
+/**
+ * Execution lease and fencing of the Session, for tools with effects that must not happen twice. Without a lease the
+ * functions check nothing.
+ */
+export interface RuntimeAccess {
+  /** Token of the lease; grows with every new owner. Absent without a lease. */
+  readonly executionFence?: FencingToken;
+  /** Rejects if the Session has lost its lease. */
+  assertExecutionLease(): Promise<void>;
+  /**
+   * Runs an operation under the lease: checks it before and after.
+   *
+   * **Contract** for `operation`
+   * - Awaited by this call, which settles as it does.
+   * - May throw or reject: this call rejects with the same error.
+   */
+  runWithExecutionLease<TResult>(operation: () => Promise<TResult>): Promise<TResult>;
+}
+
+/** Settings of the Session a tool runs in. Never holds keys or headers. */
+export interface BladeConfig {
+  /** The configured models. */
+  readonly models: readonly ModelConfig[];
+  /** `id` of the model in use. */
+  readonly currentModelId?: string;
+  /** Sampling temperature. */
+  readonly temperature?: number;
+  /** Turn limit of a request. */
+  readonly maxTurns?: number;
+  /** Deadline of one tool invocation in milliseconds. */
+  readonly toolTimeoutMs?: number;
+}
+
+/** A configured model. */
+export interface ModelConfig {
+  /** Logical id; `default` for the Session's own. */
+  readonly id: string;
+  /** Provider type. */
+  readonly provider: ProviderType;
+  /** Model name as the provider knows it. */
+  readonly model: string;
+  /** Context window in tokens. */
+  readonly maxContextTokens?: number;
+  /** Limit of output tokens. */
+  readonly maxOutputTokens?: number;
+}
+
+/** A running tool: yields updates, returns the result. */
+export type ToolExecution<TData extends JsonValue = JsonValue> = AsyncGenerator<ToolYield, ToolResult<TData>, void>;
+
+/** What a running tool reports before its result. Each yield becomes a stream event. */
+export type ToolYield = ToolProgress | ToolMessage | ToolEffectYield;
+
+/** How far a tool has come. */
+export interface ToolProgress {
+  kind: 'progress';
+  /** A line for people. */
+  message?: string;
+  /** Anything more. */
+  data?: JsonValue;
+  /** Units done. */
+  completed?: number;
+  /** Units in all. */
+  total?: number;
+  /** Where the tool could go on from. */
+  resumeToken?: string;
+}
+
+/** Something to show. */
+export interface ToolMessage {
+  kind: 'message';
+  /** What to show. */
+  content: ToolDisplayContent;
+}
+
+/** An effect on the Session. */
+export interface ToolEffectYield {
+  kind: 'effect';
+  /** The effect. */
+  effect: ToolEffect;
+}
+
+/** An effect of a tool on its Session. Effects are applied after the turn's calls, in the order of the calls. */
+export type ToolEffect =
+  /** Tool policy, discovery, model and prompt. Counts only if the call succeeded. */
+  | { type: 'runtimePatch'; patch: RuntimePatch }
+  /** The runtime context of the calls that follow. */
+  | { type: 'contextPatch'; patch: RuntimeContextPatch }
+  /** Messages that follow the turn's tool results. */
+  | { type: 'newMessages'; messages: ModelMessage[] }
+  /** Permission rules. */
+  | { type: 'permissionUpdates'; updates: PermissionUpdate[] };
+
+/** The end of a tool call. Narrow on `status`. */
+export type ToolResult<TData extends JsonValue = JsonValue> =
+  | {
+      status: 'success';
+      /** What the model is told. */
+      model: ToolModelContent;
+      /** What a user interface may show; not meant for parsing. */
+      display?: ToolDisplayContent;
+      /** Structured data for the caller; not sent to the model. */
+      data?: TData;
+      /** Facts about the result. */
+      metadata?: ToolResultMetadata;
+    }
+  | {
+      status: 'error';
+      /** What the model is told. */
+      model: ToolModelContent;
+      /** What a user interface may show; not meant for parsing. */
+      display?: ToolDisplayContent;
+      /** What went wrong. */
+      error: ToolError;
+      /** Facts about the result. */
+      metadata?: ToolResultMetadata;
+    };
+
+/** Content written back to the model: a string as it is, anything else as JSON text. */
+export type ToolModelContent = JsonValue;
+
+/** Content for a user interface. */
+export interface ToolDisplayContent {
+  /** One line. */
+  summary: string;
+  /** Anything more. */
+  detail?: JsonValue;
+}
+
+/** What went wrong in a tool call. */
+export interface ToolError {
+  /** For people and logs. */
+  message: string;
+  /** Class of the failure. */
+  type: ToolErrorType;
+  /** Stable code, where there is one. */
+  code?: string;
+  /** Facts, for instance the `issues` of a validation error: `{field, message, value}[]`. */
+  details?: unknown;
+}
+
+/** Facts about a result. Tools may add their own keys. */
+export interface ToolResultMetadata {
+  /** Id of the execution. */
+  executionId?: string;
+  /** Name of the tool. */
+  toolName?: string;
+  /** When the call ended, in milliseconds since the epoch. */
+  timestamp?: number;
+  /** Ends the request after the turn. */
+  shouldExitLoop?: boolean;
+  [key: string]: JsonValue | undefined;
+}
+
+/** Limits which tools the model sees. A missing or empty list limits nothing. */
+export interface ToolSourcePolicy {
+  /** Kinds of source that are shown. */
+  allowedSources?: readonly ToolSourceKind[];
+  /** Trust levels that are shown. */
+  allowedTrustLevels?: readonly ToolTrustLevel[];
+}
+
+/** Where a tool comes from: this package, the application, an MCP server, or the Session itself. */
+export type ToolSourceKind = 'builtin' | 'custom' | 'mcp' | 'session';
+
+/** How far a source is trusted: built-in tools, the application's own tools, remote tools. */
+export type ToolTrustLevel = 'trusted' | 'workspace' | 'remote';
+
+/**
+ * Drains a tool execution and gives its result. The generator is closed if anything fails, and the first failure is
+ * kept.
+ *
+ * **Contract** for `onYield`
+ * - Awaited before the tool goes on.
+ * - May throw or reject: the execution is closed and this call rejects with the same error.
+ * - Must settle: while it does not, the execution does not go on.
+ */
+export declare function collectToolExecution<TData extends JsonValue = JsonValue>(
+  execution: ToolExecution<TData>,
+  onYield?: (event: ToolYield) => void | Promise<void>,
+): Promise<ToolResult<TData>>;
+
+/** A tool execution that yields nothing and returns `result`. */
+export declare function completeToolExecution<TData extends JsonValue = JsonValue>(
+  result: ToolResult<TData>,
+): ToolExecution<TData>;
+
+/**
+ * Decides one tool call before the mode does.
+ *
+ * **Contract**
+ * - Awaited by the pipeline before the tool starts; calls of one turn may ask in parallel.
+ * - `allow` runs the call, `deny` gives the model a `permission_denied` result, `ask` needs confirmation.
+ * - May throw or reject: the call is denied and the message reaches the model.
+ * - May wait as long as it likes. When `request.signal` aborts, the request is cancelled at once; until this settles,
+ *   new tool calls are refused and `close()` rejects with code `SESSION_BUSY`. A late rejection is ignored.
+ */
+export type PermissionHandler = (request: PermissionHandlerRequest) => Promise<PermissionResult>;
+
+/** A tool call, as a {@link PermissionHandler} judges it. */
+export interface PermissionHandlerRequest {
+  /** Name of the tool, aliases resolved. */
+  toolName: string;
+  /** Validated arguments. A copy: to change them, answer with `updatedInput`. */
+  input: JsonObject;
+  /** Aborts when the request is cancelled. */
+  signal: AbortSignal;
+  /** Mode of the Session. */
+  permissionMode?: PermissionMode;
+  /** Whether the user approved this signature for the rest of the Session. */
+  sessionApproved?: boolean;
+  /** Paths the call touches. */
+  affectedPaths: string[];
+  /** Kind of the call, after parameter-dependent narrowing. */
+  toolKind: ToolKind;
+  /** What the call does. */
+  toolMeta: PermissionToolMeta;
+}
+
+/** What a call does. The fields are independent of each other. */
+export interface PermissionToolMeta {
+  /** Whether repeating the call is safe. */
+  sideEffect: ToolSideEffect;
+  /** Whether it only reads. */
+  isReadOnly: boolean;
+  /** Whether it may run beside other readers of the same file. */
+  isConcurrencySafe: boolean;
+  /** Whether it always needs explicit confirmation. */
+  isDestructive: boolean;
+  /** What rules match: the tool's name, or `Name:content`. */
+  signature?: string;
+  /** A sentence about the call. */
+  description?: string;
+}
+
+/** Decision about one tool call. Narrow on `behavior`. */
+export type PermissionResult =
+  | {
+      behavior: 'allow';
+      /** Fields to merge over the arguments; validated again. Affected paths may not change. */
+      updatedInput?: JsonObject;
+      /** Effects of the decision on the Session. */
+      effects?: ToolEffect[];
+      /** Rules to remember. */
+      updatedPermissions?: PermissionUpdate[];
+    }
+  | {
+      behavior: 'deny';
+      /** Why; the model reads it. */
+      message: string;
+      /** Ends the request after the turn. Default false. */
+      interrupt?: boolean;
+    }
+  | {
+      behavior: 'ask';
+      /** Why; shown to whoever confirms. */
+      message?: string;
+    };
+
+/** A change of permission rules. */
+export type PermissionUpdate =
+  | { type: 'addRules'; rules: PermissionRuleValue[]; behavior: 'allow' | 'deny' }
+  | { type: 'removeRules'; rules: PermissionRuleValue[] };
+
+/** A permission rule in parts. */
+export interface PermissionRuleValue {
+  /** Name of the tool. */
+  toolName: string;
+  /** Content of the signature; omitted: all calls of the tool. */
+  ruleContent?: string;
+}
+
+/**
+ * Rules by list. A rule is `*` for everything, a prefix that ends in `*`, or an exact signature: `Read`,
+ * `Bash:npm test`, `Bash:git *`.
+ */
+export interface PermissionsConfig {
+  /** Calls that run. */
+  allow?: string[];
+  /** Calls that need confirmation. */
+  ask?: string[];
+  /** Calls that are refused; strongest. */
+  deny?: string[];
+}
+
+/**
+ * A handler that decides by mode, which is what a Session does by itself. In order: mode `plan` denies what is not
+ * read-only; a session approval allows; destructive calls ask; `yolo` allows; read-only calls are allowed; `autoEdit`
+ * allows writing; anything else asks.
+ *
+ * The request's `permissionMode` is stronger than `defaultMode`, which defaults to `'default'`.
+ */
+export declare function createModePermissionHandler(defaultMode?: PermissionMode): PermissionHandler;
+
+/** A handler that decides by rules: `deny` before `allow` before `ask`; a call no rule matches asks. */
+export declare function createRuleBasedPermissionHandler(config: PermissionsConfig): PermissionHandler;
+
+/**
+ * A handler that protects paths: denies `..` segments, system directories and highly sensitive files (private keys,
+ * credentials); asks where an explicit allow rule names such a file; allows everything else.
+ */
+export declare function createPathSafetyPermissionHandler(options?: PathSafetyPermissionOptions): PermissionHandler;
+
+/** Options of {@link createPathSafetyPermissionHandler}. */
+export interface PathSafetyPermissionOptions {
+  /** Rules that name sensitive files on purpose; same syntax as {@link PermissionsConfig}. Default: none. */
+  explicitAllowRules?: readonly string[];
+}
+
+/**
+ * Combines handlers in order; `undefined` entries are skipped. A deny ends it at once. An ask ends it too
+ * (`'first-wins'`, the default) or lets a later handler deny (`'deny-wins'`). `updatedInput` of an allow is seen by the
+ * handlers after it; effects and updates add up.
+ */
+export declare function createCompositePermissionHandler(
+  handlers: readonly (PermissionHandler | undefined)[],
+  strategy?: 'first-wins' | 'deny-wins',
+): PermissionHandler;
+
+/** Asks a human, or a program in their place, whether a call may run. */
+export interface ConfirmationHandler {
+  /**
+   * Asks one question.
+   *
+   * **Contract**
+   * - Awaited by the pipeline before the call goes on; may be called again before an earlier question is answered.
+   * - May throw or reject: the call is denied and the message reaches the model.
+   * - May wait as long as it likes. When `details.abortSignal` aborts, the request is cancelled at once; until this
+   *   settles, new tool calls are refused and `close()` rejects with code `SESSION_BUSY`. A late rejection is ignored.
+   * - `details` is a copy: changing it changes nothing.
+   */
+  requestConfirmation(details: ConfirmationDetails): Promise<ConfirmationResponse>;
+}
+
+/** The question of a {@link ConfirmationHandler}. Texts are for people, not for parsing. */
+export interface ConfirmationDetails {
+  /** What is asked. Absent means `'permission'`. */
+  type?: 'permission' | 'enterPlanMode' | 'exitPlanMode' | 'maxTurnsExceeded' | 'askUserQuestion';
+  /** Id of the question. */
+  permissionRequestId?: PermissionRequestId;
+  /** Aborts when the request is cancelled: take the question back. */
+  abortSignal?: AbortSignal;
+  /** Kind of the call. */
+  kind?: ToolKind;
+  /** Name of the tool. */
+  toolName?: string;
+  /** Final arguments of the call. */
+  args?: JsonObject;
+  /** A heading. */
+  title?: string;
+  /** The question. */
+  message: string;
+  /** More about it. */
+  details?: string;
+  /** What could go wrong. */
+  risks?: string[];
+  /** Files the call touches. */
+  affectedFiles?: string[];
+  /** The plan, for `'exitPlanMode'`. */
+  planContent?: string;
+  /** The questions, for `'askUserQuestion'`. */
+  questions?: {
+    question: string;
+    header: string;
+    multiSelect: boolean;
+    options: { label: string; description: string }[];
+  }[];
+}
+
+/** The answer of a {@link ConfirmationHandler}. */
+export interface ConfirmationResponse {
+  /** Whether the call may run. */
+  approved: boolean;
+  /** Why not; the model reads it. */
+  reason?: string;
+  /** `'session'` remembers the approval for calls with the same signature. Default `'once'`. */
+  scope?: 'once' | 'session';
+  /** Mode to go on in, for plan questions. */
+  targetMode?: PermissionMode;
+  /** Free text from the user. */
+  feedback?: string;
+  /** Answers by question, for `'askUserQuestion'`. */
+  answers?: Record<string, string | string[]>;
+}
+
+/** A message in the shape models exchange. */
+export interface ModelMessage {
+  /** Id of the message. */
+  id?: MessageId;
+  /** Who speaks. */
+  role: MessageRole;
+  /** What is said: text, or parts. */
+  content: string | ModelContent[];
+  /** Reasoning of an assistant message. */
+  reasoningContent?: string;
+  /** Role `tool`: the call this answers. */
+  tool_call_id?: string;
+  /** Role `tool`: name of the tool. */
+  name?: string;
+  /** Role `assistant`: the calls it made. */
+  tool_calls?: ModelToolCall[];
+  /** The model that wrote it, where known. */
+  modelIdentity?: ModelIdentity;
+  /** Options for the provider about this message, keyed by provider type. */
+  providerOptions?: ModelProviderOptions;
+}
+
+/** A message as a Session keeps it. */
+export interface ConversationMessage extends ModelMessage {
+  /** Present if the message did not come from the user or the model. */
+  provenance?: { source: ConversationMessageSource };
+  /** The request and input the message belongs to, where known. */
+  correlation?: { inputId: InputId; requestId: RequestId };
+  /** Model and token counts of the call that wrote it, where known. */
+  telemetry?: { model?: string; usage?: { inputTokens: number; outputTokens: number } };
+  /** Data of the application. */
+  extensions?: JsonObject;
+}
+
+/** A part of a message. */
+export type ModelContent = ModelTextContent | ModelImageContent;
+
+/** Text, with options that go to the provider for this part alone. */
+export interface ModelTextContent {
+  type: 'text';
+  /** The text. */
+  text: string;
+  /** Options keyed by provider type. */
+  providerOptions?: ModelProviderOptions;
+}
+
+/** An image. */
+export interface ModelImageContent {
+  type: 'image_url';
+  /** `http(s):` URL or base64 `data:` URL. */
+  image_url: { url: string };
+}
+
+/** A tool call as the model made it. */
+export interface ModelToolCall {
+  /** Unique within the conversation. */
+  id: string;
+  type: 'function';
+  /** `arguments` is JSON text as received; it may be malformed. */
+  function: { name: string; arguments: string };
+}
+
+/** A tool as the model is told of it. */
+export interface ModelToolDefinition {
+  /** Tool name. */
+  name: string;
+  /** Text for the model. */
+  description: string;
+  /** JSON Schema of the arguments. */
+  parameters: JsonObject;
+  /** The provider's strict flag, where set. */
+  strict?: boolean;
+}
+
+/** Which model: logical provider id, adapter type, model name. */
+export interface ModelIdentity {
+  /** Logical id of the provider connection. */
+  provider: string;
+  /** Adapter type. */
+  api: ProviderType;
+  /** Model name. */
+  model: string;
+}
+
+/** Options passed through to a provider, keyed by provider type: `{ openai: { reasoningEffort: 'low' } }`. */
+export type ModelProviderOptions = { [provider: string]: JsonObject };
+
+/** How to reach a model. */
+export interface ProviderConnectionConfig {
+  /** Logical id of the connection, trimmed. Default: `type`. */
+  id?: string;
+  /** Adapter that speaks the provider's protocol. */
+  type: ProviderType;
+  /** Key. Default empty. Never logged and never put in an error or an event. */
+  apiKey?: string;
+  /** Base URL of the API, version segment included. Default: the provider's own. */
+  baseUrl?: string;
+  /** Headers of every request, over the adapter's own. Default: none. */
+  headers?: Record<string, string>;
+  /** Type `openai` only: sent as `OpenAI-Organization`. */
+  organization?: string;
+  /** API version, for adapters that know one. */
+  apiVersion?: string;
+  /** Type `openai` only: sent as `OpenAI-Project`. */
+  projectId?: string;
+  /**
+   * Limit of a whole non-streaming model call, retries included, in milliseconds, 1 to 2147483647; exceeding it gives
+   * `MODEL_REQUEST_TIMEOUT`. Default 600000.
+   */
+  requestTimeoutMs?: number;
+  /**
+   * Longest silence of a model stream, the wait for its first piece included, in milliseconds, 1 to 2147483647;
+   * exceeding it gives `MODEL_STREAM_IDLE_TIMEOUT`. Default 300000.
+   */
+  streamIdleTimeoutMs?: number;
+}
+
+/** The provider types the package knows by name. */
+export declare const PROVIDER_TYPES: readonly [
+  'openai',
+  'anthropic',
+  'azure-openai',
+  'gemini',
+  'deepseek',
+  'openai-compatible',
+];
+
+/** A provider type the package knows by name. */
+export type BuiltinProviderType = (typeof PROVIDER_TYPES)[number];
+
+/**
+ * A provider type. This version has adapters for `'openai'`, `'openai-compatible'` and `'scripted'` (made by
+ * `scriptedProvider` of `@blade-ai/agent-sdk/testing`); any other fails with `PROVIDER_ADAPTER_NOT_FOUND`.
+ */
+export type ProviderType = BuiltinProviderType | 'scripted' | (string & {});
+
+/** Whether a value is one of {@link PROVIDER_TYPES}. */
+export declare function isBuiltinProviderType(value: unknown): value is BuiltinProviderType;
+
+/** Sources of messages that neither the user nor the model wrote. */
+export declare const CONVERSATION_MESSAGE_SOURCES: readonly ['catalog', 'tool_injection', 'compaction_summary'];
+
+/** Source of a message that neither the user nor the model wrote: list of tools, tool effect, summary. */
+export type ConversationMessageSource = (typeof CONVERSATION_MESSAGE_SOURCES)[number];
+
+/** Whether a value is one of {@link CONVERSATION_MESSAGE_SOURCES}. */
+export declare function isConversationMessageSource(value: unknown): value is ConversationMessageSource;
+
+/**
+ * Makes the model answer in JSON of a schema. Sent to the provider with every call of the request; the final text is
+ * the JSON.
+ */
+export interface OutputFormat {
+  type: 'json_schema';
+  json_schema: {
+    /** Name of the format. */
+    name: string;
+    /** What it is for. */
+    description?: string;
+    /** JSON Schema or TypeBox schema of the answer. */
+    schema: object;
+    /** The provider's strict flag. Default: the provider's own. */
+    strict?: boolean;
+  };
+}
+
+/**
+ * What tools may touch. Nothing is inferred from the process: without `capabilities.filesystem` file tools refuse to
+ * work.
+ */
+export interface RuntimeContext {
+  /** Id of the context, for your own use. */
+  id?: string;
+  /** What is allowed. */
+  capabilities?: {
+    /** Directories. */
+    filesystem?: FilesystemCapability;
+    /** A browser page. */
+    browser?: { pageId?: string; tabId?: string };
+    /** Hosts. */
+    network?: { allowDomains?: string[] };
+  };
+  /** Environment variables of child processes, over the few they inherit. */
+  environment?: Record<string, string>;
+  /** Data of the application. */
+  metadata?: JsonObject;
+}
+
+/** Directories that tools may touch. */
+export interface FilesystemCapability {
+  /** Absolute paths of directories. */
+  roots: readonly string[];
+  /** Absolute directory that relative paths start from; must lie inside a root. */
+  cwd?: string;
+}
+
+/** The runtime context at the moment a request was accepted. Later changes of its sources do not reach it. */
+export interface ContextSnapshot {
+  /** The Session. */
+  readonly sessionId: SessionId;
+  /** The request or turn it was taken for. */
+  readonly turnId: TurnId;
+  /** The merged context. */
+  readonly context: RuntimeContext;
+  /** Directories that may be touched; empty without a file system capability. */
+  readonly filesystemRoots: readonly string[];
+  /** Working directory, if there is one. */
+  readonly cwd?: string;
+  /** Environment variables of child processes. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** A change of the runtime context by a tool: the fields to merge, directly or under `context`. */
+export interface RuntimeContextPatch extends RuntimeContext {
+  /** How long it lasts. Default `'session'`. */
+  scope?: RuntimePatchScope;
+  /** The fields to merge over the context. */
+  context?: RuntimeContext;
+  /** Forgets earlier patches first. Default false. */
+  reset?: boolean;
+}
+
+/** `'turn'` ends with the request, `'session'` stays. */
+export type RuntimePatchScope = 'turn' | 'session';
+
+/** A change of policy, discovery, model or prompt by a tool. */
+export interface RuntimePatch {
+  /** How long it lasts. */
+  scope: RuntimePatchScope;
+  /** Who makes it. */
+  source: 'skill' | 'tool' | 'system';
+  /** The Skill behind it. */
+  skill?: { id: string; name: string; basePath: string };
+  /**
+   * Tools that may be shown: names, or `Name(...)` selectors. A turn policy replaces the session policy while it lasts.
+   */
+  toolPolicy?: { allow?: string[]; deny?: string[] };
+  /** Tools to declare from the next turn on; `reset` forgets earlier ones first. */
+  toolDiscovery?: { discover?: string[]; reset?: boolean };
+  /** Model to go on with; ignored with a warning if the id is not configured. */
+  modelOverride?: { modelId: string; effort?: string };
+  /** Text to append to the system prompt. */
+  systemPromptAppend?: string;
+  /** Environment variables to add. */
+  environment?: Record<string, string>;
+}
+
+/**
+ * Merges contexts. `turn` is stronger: scalar fields override; `environment` and `metadata` merge by key; `filesystem`
+ * merges but its `roots` are replaced as a whole; `browser` and `network` are replaced as a whole. The inputs are not
+ * changed.
+ */
+export declare function mergeContext(base?: RuntimeContext, turn?: RuntimeContext): RuntimeContext;
+
+/** The snapshot of a merged context. A deep copy: later changes of the inputs do not reach it. */
+export declare function createContextSnapshot(
+  sessionId: SessionId,
+  turnId: TurnId,
+  base?: RuntimeContext,
+  turn?: RuntimeContext,
+): ContextSnapshot;
+
+/** Whether a context has a file system capability with at least one root. */
+export declare function hasFilesystemCapability(
+  context: RuntimeContext | undefined,
+): context is RuntimeContext & { capabilities: { filesystem: FilesystemCapability } };
+
+/** Receives log entries. */
+export interface AgentLogger {
+  /**
+   * Takes one entry.
+   *
+   * **Contract**
+   * - Called on the JavaScript thread and not awaited; a returned promise is ignored.
+   * - May throw: the error is swallowed. Logging never changes what a Session does.
+   */
+  log(entry: LogEntry): void;
+}
+
+/** One log entry. Holds no keys, headers or message contents. */
+export interface LogEntry {
+  /** Severity. */
+  level: LogLevelName;
+  /** Part of the package that speaks, for instance `model` or `pipeline`. */
+  category: string;
+  /** What happened. */
+  message: string;
+  /** When, in milliseconds since the epoch. */
+  timestamp: number;
+  /** The Session it happened in. */
+  sessionId?: SessionId;
+  /** Facts. */
+  args?: unknown[];
+}
+
+/** Severity of a log entry. */
+export type LogLevelName = 'debug' | 'info' | 'warn' | 'error';
+
+/**
+ * Long-term memory that tools reach through the `memoryManager` service.
+ *
+ * **Contract** for all methods
+ * - Called only by tools, which await them.
+ * - May throw or reject: the tool call that made it fails.
+ */
+export interface MemoryManager {
+  /** All memories, sorted by name. */
+  list(): Promise<Memory[]>;
+  /** The memory of a name, or `undefined`. */
+  get(name: string): Promise<Memory | undefined>;
+  /** Saves a memory; one of the same name is replaced. */
+  save(memory: MemoryInput): Promise<void>;
+  /** Deletes a memory. Deleting one that does not exist is no error. */
+  delete(name: string): Promise<void>;
+  /** Memories that hold the text in name, description or body, whatever the case. */
+  search(query: string): Promise<Memory[]>;
+}
+
+/** A memory to save. */
+export interface MemoryInput {
+  /** Lower-case words joined by `-`; unique. */
+  name: string;
+  /** One line about it. */
+  description: string;
+  /** What it is about. */
+  type: MemoryType;
+  /** The text. */
+  body: string;
+}
+
+/** A saved memory. */
+export interface Memory extends MemoryInput {
+  /** When it was saved, in milliseconds since the epoch. */
+  updatedAt: number;
+}
+
+/** What a memory is about. */
+export type MemoryType = 'user' | 'feedback' | 'project' | 'reference';
+
+/**
+ * Base of the errors of this package. `instanceof` works across copies of the package.
+ *
+ * Decide by `code`; `message` is for people and may change.
+ */
+export declare class SdkError extends Error {
+  constructor(message: string, options?: SdkErrorOptions);
+  /** Stable code. */
+  readonly code: SdkErrorCode;
+  /** HTTP status of the provider, for errors that come from one. */
+  readonly status?: number;
+  /** Facts for programs. */
+  readonly details?: JsonObject;
+  /** What led here, where known. */
+  readonly cause?: unknown;
+  /** Name, code, message and cause as plain data. */
+  toJSON(): JsonObject;
+}
+
+/** Options of {@link SdkError}. */
+export interface SdkErrorOptions {
+  /** Stable code. Default `'INTERNAL'`; the subclasses have their own. */
+  code?: SdkErrorCode;
+  /** What led here. */
+  cause?: unknown;
+  /** HTTP status of the provider. */
+  status?: number;
+  /** Facts for programs. */
+  details?: JsonObject;
+}
+
+/** Codes of {@link SdkError} and of `error` events. Later versions may add some. */
+export type SdkErrorCode =
+  /** Cancelled by the caller. */
+  | 'ABORT'
+  /** An option has a value that cannot be honoured. */
+  | 'CONFIG_ERROR'
+  /** A fault of this package; please report it. */
+  | 'INTERNAL'
+  /** A model call took longer than `requestTimeoutMs`. */
+  | 'MODEL_REQUEST_TIMEOUT'
+  /** A model stream was silent for longer than `streamIdleTimeoutMs`. */
+  | 'MODEL_STREAM_IDLE_TIMEOUT'
+  /** The provider answered with an error status, which `status` holds. */
+  | 'MODEL_HTTP_ERROR'
+  /** The provider could not be reached. */
+  | 'MODEL_CONNECTION_ERROR'
+  /** The model stream broke or carried an error. */
+  | 'MODEL_STREAM_ERROR'
+  /** The provider's answer was not of the documented form. */
+  | 'MODEL_PROTOCOL_ERROR'
+  /** The answer was cut by a limit or a filter, or declined. */
+  | 'MODEL_ANSWER_INCOMPLETE'
+  /** Retrying cannot help, or the limit of retries was reached. */
+  | 'CANNOT_RETRY'
+  /** The conversation breaks a rule of the protocol. */
+  | 'INVALID_MODEL_REQUEST'
+  /** The turn limit was reached. */
+  | 'MAX_TURNS_EXCEEDED'
+  /** A call was not permitted. */
+  | 'PERMISSION_DENIED'
+  /** A callback took longer than its deadline. */
+  | 'HOOK_TIMEOUT'
+  /** A tool that was run directly failed. */
+  | 'TOOL_EXECUTION_ERROR'
+  /** Arguments do not fit the tool's schema. */
+  | 'TOOL_VALIDATION_ERROR'
+  /** A tool definition cannot be registered. */
+  | 'TOOL_DEFINITION_ERROR'
+  /** The Session is closed. */
+  | 'SESSION_CLOSED'
+  /** `stream` without a pending request. */
+  | 'SESSION_NO_PENDING_MESSAGE'
+  /** A tool or callback is still cleaning up; try again later. */
+  | 'SESSION_BUSY'
+  /** The environment that a callback lived in has ended. */
+  | 'HOST_GONE'
+  | ProviderRegistryErrorCode
+  | SessionInputErrorCode
+  | SessionHandoffErrorCode
+  | (string & {});
+
+/** The caller cancelled the operation. Not an {@link SdkError}: cancelling is not a failure. */
+export declare class AbortError extends Error {
+  constructor(message?: string, options?: { cause?: unknown });
+  readonly name: 'AbortError';
+  /** Stable code. */
+  readonly code: 'ABORT';
+}
+
+/** An option has a value that cannot be honoured. */
+export declare class ConfigError extends SdkError {
+  constructor(message: string, options?: Omit<SdkErrorOptions, 'code'>);
+  override readonly code: 'CONFIG_ERROR';
+}
+
+/** A callback took longer than its deadline. */
+export declare class HookTimeoutError extends SdkError {
+  constructor(message: string, options?: Omit<SdkErrorOptions, 'code'>);
+  override readonly code: HookTimeoutErrorCode;
+}
+
+/** Codes of {@link HookTimeoutError}. */
+export type HookTimeoutErrorCode = 'HOOK_TIMEOUT';
+
+/** The model took too long. A timeout is not a cancellation by the caller. */
+export declare class ModelTimeoutError extends SdkError {
+  constructor(message: string, options: Omit<SdkErrorOptions, 'code'> & { code: ModelTimeoutErrorCode });
+  override readonly code: ModelTimeoutErrorCode;
+}
+
+/** Codes of {@link ModelTimeoutError}: the whole call, or the silence of a stream. */
+export type ModelTimeoutErrorCode = 'MODEL_REQUEST_TIMEOUT' | 'MODEL_STREAM_IDLE_TIMEOUT';
+
+/** Something was not permitted. Tool calls that are not permitted are results, not this. */
+export declare class PermissionDeniedError extends SdkError {
+  constructor(message: string, options?: Omit<SdkErrorOptions, 'code'>);
+  override readonly code: 'PERMISSION_DENIED';
+}
+
+/** A provider type has no adapter, or an adapter is not usable. */
+export declare class ProviderRegistryError extends SdkError {
+  constructor(
+    message: string,
+    options: Omit<SdkErrorOptions, 'code'> & { code: ProviderRegistryErrorCode; providerType: string },
+  );
+  override readonly code: ProviderRegistryErrorCode;
+  /** The provider type. */
+  readonly providerType: string;
+}
+
+/** Codes of {@link ProviderRegistryError}. */
+export type ProviderRegistryErrorCode =
+  | 'PROVIDER_ADAPTER_NOT_FOUND'
+  | 'PROVIDER_ADAPTER_INVALID'
+  | 'PROVIDER_ADAPTER_DUPLICATE';
+
+/** A Session cannot be handed to another process. */
+export declare class SessionHandoffError extends SdkError {
+  constructor(
+    message: string,
+    options: Omit<SdkErrorOptions, 'code'> & {
+      code: SessionHandoffErrorCode;
+      activeSubagentIds?: readonly string[];
+      activeShellIds?: readonly string[];
+    },
+  );
+  override readonly code: SessionHandoffErrorCode;
+  /** Agents that still run. */
+  readonly activeSubagentIds: readonly string[];
+  /** Shells that still run. */
+  readonly activeShellIds: readonly string[];
+}
+
+/** Codes of {@link SessionHandoffError}. */
+export type SessionHandoffErrorCode =
+  | 'SESSION_HANDOFF_NOT_CONFIGURED'
+  | 'SESSION_HANDOFF_UNAVAILABLE'
+  | 'SESSION_HANDOFF_ACTIVE_WORK';
+
+/** A Session cannot take an input now, or not with these options. */
+export declare class SessionInputError extends SdkError {
+  constructor(message: string, options: Omit<SdkErrorOptions, 'code'> & { code: SessionInputErrorCode });
+  override readonly code: SessionInputErrorCode;
+}
+
+/** Codes of {@link SessionInputError}. */
+export type SessionInputErrorCode =
+  | 'SESSION_REQUEST_MISMATCH'
+  | 'SESSION_INPUT_OPTIONS_UNSUPPORTED'
+  | 'SESSION_INPUT_QUEUE_FULL'
+  | 'SESSION_STEERING_UNAVAILABLE';
+
+/** A tool that was run outside of a Session failed. */
+export declare class ToolExecutionError extends SdkError {
+  constructor(message: string, options: Omit<SdkErrorOptions, 'code'> & { toolName: string });
+  override readonly code: 'TOOL_EXECUTION_ERROR';
+  /** Name of the tool. */
+  readonly toolName: string;
+}
+
+/** The string `code` of anything thrown, or `undefined`. */
+export declare function getErrorCode(error: unknown): string | undefined;
+
+/** The message of anything thrown; never throws itself. */
+export declare function getErrorMessage(error: unknown): string;
+
+/** The name of anything thrown: the error's `name`, else `'Error'`. */
+export declare function getErrorName(error: unknown): string;
+
+/** Anything thrown as an `Error`: errors as they are, other values wrapped with the value as `cause`. */
+export declare function toError(value: unknown): Error;
+
+/**
+ * One layer around an operation.
+ *
+ * **Contract**
+ * - Whoever runs the composed operation awaits the result, so a layer that never settles holds it up.
+ * - May throw or reject: the layer outside of it sees the error.
+ * - May call `next` once, or not at all to answer in its place.
+ */
+export type Middleware<TRequest, TResult> = (request: TRequest, next: MiddlewareNext<TRequest, TResult>) => TResult;
+
+/** Runs the next layer with the given request, or the current one. A second call throws. */
+export type MiddlewareNext<TRequest, TResult> = (request?: TRequest) => TResult;
+
+/** Wraps an operation in layers; the first one is outermost. `terminal` is the operation itself. */
+export declare function composeMiddleware<TRequest, TResult>(
+  middleware: readonly Middleware<TRequest, TResult>[],
+  terminal: (request: TRequest) => TResult,
+): (request: TRequest) => TResult;
+
+/** Registers something to clean up when {@link gracefulShutdown} runs. Live Sessions register themselves. */
+export declare function registerCleanup(cleanup: CleanupFn): CleanupHandle;
+
+/**
+ * Cleans up.
+ *
+ * **Contract**
+ * - Called once by {@link gracefulShutdown}, at the same time as the others, and awaited up to its timeout.
+ * - May throw or reject: the error goes to `onError` and the others run on.
+ * - May never settle: the shutdown stops waiting after its timeout.
+ */
+export type CleanupFn = () => void | Promise<void>;
+
+/** Takes a registration back. */
+export interface CleanupHandle {
+  /** Removes the registration; does nothing the second time. */
+  unregister(): void;
+}
+
+/** Runs all registered cleanups at once. Never rejects. A call while one is running resolves at once. */
+export declare function gracefulShutdown(options?: GracefulShutdownOptions): Promise<void>;
+
+/** Options of {@link gracefulShutdown}. */
+export interface GracefulShutdownOptions {
+  /** How long to wait, in milliseconds; 0 or less waits for ever. Default 5000. */
+  timeoutMs?: number;
+  /**
+   * Receives the errors of cleanups. Default: they are dropped.
+   *
+   * **Contract**
+   * - Called once an error; not awaited.
+   * - May throw: the error is swallowed.
+   */
+  onError?: (error: unknown) => void;
+}
+
+/** Forgets all registered cleanups without running them; for tests. */
+export declare function resetCleanupRegistry(): void;
+
+/**
+ * What class of action a tool performs; decides what the modes allow and which concurrency limit counts.
+ *
+ * The values are the strings `'readonly'`, `'write'` and `'execute'` at run time. Only the constants are accepted where
+ * a `ToolKind` is expected, so that a misspelt kind cannot compile; comparing with a literal works.
+ */
+export declare const ToolKind: {
+  /** Looks, does not touch. */
+  readonly ReadOnly: Branded<'readonly', 'ToolKind'>;
+  /** Changes files or stored state. */
+  readonly Write: Branded<'write', 'ToolKind'>;
+  /** Runs something. */
+  readonly Execute: Branded<'execute', 'ToolKind'>;
+};
+/** What class of action a tool performs; take the values from the constants. */
+export type ToolKind = (typeof ToolKind)[keyof typeof ToolKind];
+
+/** Whether repeating a call is safe. Independent of {@link ToolKind}. */
+export declare const ToolSideEffect: {
+  /** Changes nothing outside; may be replayed. */
+  readonly PURE: 'pure';
+  /** Repeating reaches the same state; may be replayed. */
+  readonly IDEMPOTENT: 'idempotent';
+  /** Repeating may add effects; never replayed. */
+  readonly NON_IDEMPOTENT: 'non_idempotent';
+};
+/** Whether repeating a call is safe. */
+export type ToolSideEffect = (typeof ToolSideEffect)[keyof typeof ToolSideEffect];
+
+/** Class of a {@link ToolError}. */
+export declare const ToolErrorType: {
+  /** The arguments do not fit the schema or a precondition. */
+  readonly VALIDATION_ERROR: 'validation_error';
+  /** Not permitted. */
+  readonly PERMISSION_DENIED: 'permission_denied';
+  /** Ran and failed. */
+  readonly EXECUTION_ERROR: 'execution_error';
+  /** Was cancelled. */
+  readonly INTERRUPTED: 'interrupted';
+  /** Took too long. */
+  readonly TIMEOUT_ERROR: 'timeout_error';
+  /** The network failed. */
+  readonly NETWORK_ERROR: 'network_error';
+};
+/** Class of a {@link ToolError}. */
+export type ToolErrorType = (typeof ToolErrorType)[keyof typeof ToolErrorType];
+
+/** What may run without a question. */
+export declare const PermissionMode: {
+  /** Reading runs; writing and executing ask. */
+  readonly DEFAULT: 'default';
+  /** Reading and writing run; executing asks. */
+  readonly AUTO_EDIT: 'autoEdit';
+  /** Everything runs but destructive calls, which ask. */
+  readonly YOLO: 'yolo';
+  /** Only reading runs; the rest is denied. */
+  readonly PLAN: 'plan';
+};
+/** What may run without a question. */
+export type PermissionMode = (typeof PermissionMode)[keyof typeof PermissionMode];
+
+/** Decision about a tool call. */
+export declare const PermissionDecision: {
+  /** It runs. */
+  readonly ALLOW: 'allow';
+  /** It does not. */
+  readonly DENY: 'deny';
+  /** It needs confirmation. */
+  readonly ASK: 'ask';
+};
+/** Decision about a tool call. */
+export type PermissionDecision = (typeof PermissionDecision)[keyof typeof PermissionDecision];
+
+/** When an input applies that is sent while a request is in flight. */
+export declare const InputPriority: {
+  /** At once, interrupting the model call. */
+  readonly NOW: 'now';
+  /** At the next safe point of the request. */
+  readonly NEXT: 'next';
+  /** As a request of its own, afterwards. */
+  readonly LATER: 'later';
+};
+/** When an input applies that is sent while a request is in flight. */
+export type InputPriority = (typeof InputPriority)[keyof typeof InputPriority];
+
+/** Points of a Session's life that hooks can observe. */
+export declare const HookEvent: {
+  /** A Session was created. */
+  readonly SessionStart: 'SessionStart';
+  /** A message is about to start a request. */
+  readonly UserPromptSubmit: 'UserPromptSubmit';
+  /** A tool is about to run. */
+  readonly PreToolUse: 'PreToolUse';
+  /** A call is about to be judged. */
+  readonly PermissionRequest: 'PermissionRequest';
+  /** A tool succeeded. */
+  readonly PostToolUse: 'PostToolUse';
+  /** A tool failed. */
+  readonly PostToolUseFailure: 'PostToolUseFailure';
+  /** A request succeeded. */
+  readonly TaskCompleted: 'TaskCompleted';
+  /** A Session is closing. */
+  readonly SessionEnd: 'SessionEnd';
+};
+/** A point of a Session's life that hooks can observe. */
+export type HookEvent = (typeof HookEvent)[keyof typeof HookEvent];
+
+/** Who speaks in a message. */
+export declare const MessageRole: {
+  /** Instructions. */
+  readonly SYSTEM: 'system';
+  /** The user. */
+  readonly USER: 'user';
+  /** The model. */
+  readonly ASSISTANT: 'assistant';
+  /** The result of a tool call. */
+  readonly TOOL: 'tool';
+};
+/** Who speaks in a message. */
+export type MessageRole = (typeof MessageRole)[keyof typeof MessageRole];
+
+/** Types of {@link SessionStreamEvent}, which describes each. */
+export declare const SessionStreamEventType: {
+  readonly TURN_START: 'turn_start';
+  readonly TURN_END: 'turn_end';
+  readonly TURN_INTERRUPTED: 'turn_interrupted';
+  readonly INPUT_APPLIED: 'input_applied';
+  readonly CONTENT: 'content';
+  readonly THINKING: 'thinking';
+  readonly TOOL_USE: 'tool_use';
+  readonly TOOL_PROGRESS: 'tool_progress';
+  readonly TOOL_MESSAGE: 'tool_message';
+  readonly TOOL_RUNTIME_PATCH: 'tool_runtime_patch';
+  readonly TOOL_CONTEXT_PATCH: 'tool_context_patch';
+  readonly TOOL_NEW_MESSAGES: 'tool_new_messages';
+  readonly TOOL_PERMISSION_UPDATES: 'tool_permission_updates';
+  readonly TOOL_RESULT: 'tool_result';
+  readonly USAGE: 'usage';
+  readonly RESULT: 'result';
+  readonly ERROR: 'error';
+};
+/** Type of a {@link SessionStreamEvent}. */
+export type SessionStreamEventType = SessionStreamEvent['type'];
+
+/**
+ * A value that only its constants or its constructor give, so that one kind of id cannot stand in for another. The mark
+ * exists for the compiler alone; at run time there is only the value.
+ */
+type Branded<TValue, TBrand extends string> = TValue & { readonly '~brand': TBrand };
+
+/** Id of an agent. */
+export type AgentId = Branded<string, 'AgentId'>;
+/** Marks a string as an AgentId; gives the same string back. */
+export declare const AgentId: (value: string) => AgentId;
+
+/** Id of a command that must take effect once. */
+export type CommandId = Branded<string, 'CommandId'>;
+/** Marks a string as a CommandId; gives the same string back. */
+export declare const CommandId: (value: string) => CommandId;
+
+/** Id of a lease of credentials. */
+export type CredentialLeaseId = Branded<string, 'CredentialLeaseId'>;
+/** Marks a string as a CredentialLeaseId; gives the same string back. */
+export declare const CredentialLeaseId: (value: string) => CredentialLeaseId;
+
+/** Id of an event of a journal. */
+export type EventId = Branded<string, 'EventId'>;
+/** Marks a string as an EventId; gives the same string back. */
+export declare const EventId: (value: string) => EventId;
+
+/** Number of an event within its journal, counting up. */
+export type EventSequence = Branded<number, 'EventSequence'>;
+/** Marks a number as an EventSequence; gives the same number back. */
+export declare const EventSequence: (value: number) => EventSequence;
+
+/** Id of a checkpoint of an execution. */
+export type ExecutionCheckpointId = Branded<string, 'ExecutionCheckpointId'>;
+/** Marks a string as an ExecutionCheckpointId; gives the same string back. */
+export declare const ExecutionCheckpointId: (value: string) => ExecutionCheckpointId;
+
+/** Id of an execution. */
+export type ExecutionId = Branded<string, 'ExecutionId'>;
+/** Marks a string as an ExecutionId; gives the same string back. */
+export declare const ExecutionId: (value: string) => ExecutionId;
+
+/** Id of a lease of an execution. */
+export type ExecutionLeaseId = Branded<string, 'ExecutionLeaseId'>;
+/** Marks a string as an ExecutionLeaseId; gives the same string back. */
+export declare const ExecutionLeaseId: (value: string) => ExecutionLeaseId;
+
+/** Number of an owner of a lease; the larger one is newer. */
+export type FencingToken = Branded<number, 'FencingToken'>;
+/** Marks a number as a FencingToken; gives the same number back. */
+export declare const FencingToken: (value: number) => FencingToken;
+
+/** Id of an accepted input. */
+export type InputId = Branded<string, 'InputId'>;
+/** Marks a string as an InputId; gives the same string back. */
+export declare const InputId: (value: string) => InputId;
+
+/** Id of a message of a conversation. */
+export type MessageId = Branded<string, 'MessageId'>;
+/** Marks a string as a MessageId; gives the same string back. */
+export declare const MessageId: (value: string) => MessageId;
+
+/** Id of one attempt of a model call. */
+export type ModelAttemptId = Branded<string, 'ModelAttemptId'>;
+/** Marks a string as a ModelAttemptId; gives the same string back. */
+export declare const ModelAttemptId: (value: string) => ModelAttemptId;
+
+/** Id of a part of a message. */
+export type PartId = Branded<string, 'PartId'>;
+/** Marks a string as a PartId; gives the same string back. */
+export declare const PartId: (value: string) => PartId;
+
+/** Id of a question for permission. */
+export type PermissionRequestId = Branded<string, 'PermissionRequestId'>;
+/** Marks a string as a PermissionRequestId; gives the same string back. */
+export declare const PermissionRequestId: (value: string) => PermissionRequestId;
+
+/** Id of a request of a Session. */
+export type RequestId = Branded<string, 'RequestId'>;
+/** Marks a string as a RequestId; gives the same string back. */
+export declare const RequestId: (value: string) => RequestId;
+
+/** Id of a Session. A non-empty single path segment. */
+export type SessionId = Branded<string, 'SessionId'>;
+/**
+ * Marks a string as a SessionId; gives the same string back.
+ *
+ * @throws {TypeError} It is empty, `.` or `..`, or holds `/`, `\` or NUL.
+ */
+export declare const SessionId: (value: string) => SessionId;
+
+/** Id of a span of a trace. */
+export type SpanId = Branded<string, 'SpanId'>;
+/** Marks a string as a SpanId; gives the same string back. */
+export declare const SpanId: (value: string) => SpanId;
+
+/** Id of one attempt of a tool call. */
+export type ToolAttemptId = Branded<string, 'ToolAttemptId'>;
+/** Marks a string as a ToolAttemptId; gives the same string back. */
+export declare const ToolAttemptId: (value: string) => ToolAttemptId;
+
+/** Id of a tool call, as the model named it. */
+export type ToolUseId = Branded<string, 'ToolUseId'>;
+/** Marks a string as a ToolUseId; gives the same string back. */
+export declare const ToolUseId: (value: string) => ToolUseId;
+
+/** Id of an event of a trace. */
+export type TraceEventId = Branded<string, 'TraceEventId'>;
+/** Marks a string as a TraceEventId; gives the same string back. */
+export declare const TraceEventId: (value: string) => TraceEventId;
+
+/** Id of a trace. */
+export type TraceId = Branded<string, 'TraceId'>;
+/** Marks a string as a TraceId; gives the same string back. */
+export declare const TraceId: (value: string) => TraceId;
+
+/** Id of a turn. */
+export type TurnId = Branded<string, 'TurnId'>;
+/** Marks a string as a TurnId; gives the same string back. */
+export declare const TurnId: (value: string) => TurnId;
+
+/** Id of a worker process. */
+export type WorkerId = Branded<string, 'WorkerId'>;
+/** Marks a string as a WorkerId; gives the same string back. */
+export declare const WorkerId: (value: string) => WorkerId;
+
+// biome-ignore lint/complexity/noUselessEmptyExport: without it unmarked declarations are exported too
+export {};

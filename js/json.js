@@ -1,0 +1,76 @@
+// Values that cross as JSON text. What JSON would silently change or drop is refused instead.
+
+/** Deeper than any sensible value, shallow enough for the stack. */
+const MAX_DEPTH = 1_000;
+
+/**
+ * JSON text of a value.
+ *
+ * Throws a TypeError that names the path of what is not JSON: functions, symbols, undefined array elements, BigInt,
+ * cycles, non-finite numbers, and objects whose content JSON cannot see (Map, Set, Promise, Error, binary data).
+ * Undefined properties are left out, and `toJSON` is honoured.
+ */
+export function encode(value, what) {
+  if (value === undefined) throw new TypeError(`${what} is undefined, which is not JSON; return null or a value`);
+  check(value, what, 0);
+  return JSON.stringify(value);
+}
+
+function check(value, path, depth) {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return;
+    case 'number':
+      if (!Number.isFinite(value)) throw new TypeError(`${path} is ${value}, which is not JSON`);
+      return;
+    case 'object':
+      if (value !== null) checkObject(value, path, depth);
+      return;
+    default:
+      throw new TypeError(`${path} is ${article(typeof value)}, which is not JSON`);
+  }
+}
+
+function checkObject(value, path, depth) {
+  if (depth > MAX_DEPTH) throw new TypeError(`${path} is nested too deeply or contains itself, which is not JSON`);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const item = value[i];
+      if (typeof item !== 'string') check(item, `${path}[${i}]`, depth + 1);
+    }
+    return;
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    if (typeof value.toJSON === 'function') {
+      check(value.toJSON(), path, depth + 1);
+      return;
+    }
+    if (isOpaque(value)) throw new TypeError(`${path} is ${article(value.constructor?.name)}, which is not JSON`);
+  } else if (typeof value.toJSON === 'function') {
+    check(value.toJSON(), path, depth + 1);
+    return;
+  }
+  for (const key of Object.keys(value)) {
+    const item = value[key];
+    if (item !== undefined && typeof item !== 'string') check(item, `${path}.${key}`, depth + 1);
+  }
+}
+
+const OPAQUE = [Map, Set, WeakMap, WeakSet, WeakRef, Promise, Error, RegExp, ArrayBuffer];
+
+function isOpaque(value) {
+  return ArrayBuffer.isView(value) || OPAQUE.some((Class) => value instanceof Class);
+}
+
+function article(name) {
+  return `a${/^[aeiou]/i.test(name ?? '') ? 'n' : ''} ${name}`;
+}
+
+/** JSON text of options, where a non-finite number must not turn into "absent". */
+export function encodeOptions(options) {
+  return JSON.stringify(options, (_, value) =>
+    typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
+  );
+}

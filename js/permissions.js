@@ -1,0 +1,50 @@
+// Permission handler factories. The decisions are the native core's own.
+
+import { ConfigError, call } from './errors.js';
+import { native } from './native.js';
+
+/** The request without what is no data. */
+const requestText = ({ signal, ...request }) => JSON.stringify(request);
+
+export function createModePermissionHandler(defaultMode = 'default') {
+  return async (request) => JSON.parse(call(native.decideMode, requestText(request), defaultMode));
+}
+
+export function createRuleBasedPermissionHandler(config = {}) {
+  const lists = JSON.stringify({ allow: config.allow ?? [], ask: config.ask ?? [], deny: config.deny ?? [] });
+  return async (request) => JSON.parse(call(native.decideRules, requestText(request), lists));
+}
+
+export function createPathSafetyPermissionHandler({ explicitAllowRules = [] } = {}) {
+  const rules = JSON.stringify(explicitAllowRules);
+  return async (request) => JSON.parse(call(native.decidePaths, requestText(request), rules));
+}
+
+export function createCompositePermissionHandler(handlers, strategy = 'first-wins') {
+  if (strategy !== 'first-wins' && strategy !== 'deny-wins') {
+    throw new ConfigError(`strategy must be "first-wins" or "deny-wins", got ${JSON.stringify(strategy)}`);
+  }
+  const active = handlers.filter((handler) => handler !== undefined);
+  return async (request) => {
+    let input = request.input;
+    let ask;
+    const merged = { behavior: 'allow' };
+    for (const handler of active) {
+      const decision = await handler(input === request.input ? request : { ...request, input });
+      if (decision.behavior === 'deny') return decision;
+      if (decision.behavior === 'ask') {
+        if (strategy === 'first-wins') return decision;
+        ask ??= decision;
+        continue;
+      }
+      if (decision.updatedInput !== undefined) {
+        merged.updatedInput = { ...merged.updatedInput, ...decision.updatedInput };
+        input = { ...input, ...decision.updatedInput };
+      }
+      for (const key of ['effects', 'updatedPermissions']) {
+        if (decision[key] !== undefined) merged[key] = [...(merged[key] ?? []), ...decision[key]];
+      }
+    }
+    return ask ?? merged;
+  };
+}

@@ -1,0 +1,448 @@
+// The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
+
+import { call, ConfigError, describe, SdkError } from './errors.js';
+import { builtinName } from './builtin-name.js';
+import { encode, encodeOptions } from './json.js';
+import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
+import { native } from './native.js';
+import { scriptOf } from './script.js';
+import { EventStream } from './stream.js';
+import { authoredExecute, describeTool } from './tool.js';
+
+const JSON_RESULT = 0;
+const TEXT_RESULT = 1;
+const THROWN = 2;
+
+/** Marks the JSON text of a whole `ToolResult`, as the generator protocol returns it. */
+const WHOLE_RESULT = '\u0001';
+
+/** The options that cross as data. */
+const DATA_OPTIONS = [
+  'model',
+  'temperature',
+  'maxOutputTokens',
+  'maxContextTokens',
+  'providerOptions',
+  'allowedTools',
+  'disallowedTools',
+  'toolSourcePolicy',
+  'permissionMode',
+  'confirmationFallback',
+  'systemPrompt',
+  'maxTurns',
+  'toolTimeoutMs',
+  'toolConcurrency',
+  'maxToolResultBytes',
+  'defaultContext',
+  'outputFormat',
+];
+
+/** Services a Session may offer to tools that declare them. */
+const SERVICES = ['memoryManager'];
+
+const PROVIDER_OPTIONS = [
+  'id',
+  'type',
+  'apiKey',
+  'baseUrl',
+  'headers',
+  'organization',
+  'apiVersion',
+  'projectId',
+  'requestTimeoutMs',
+  'streamIdleTimeoutMs',
+  'retry',
+];
+
+function pick(source, keys) {
+  const picked = {};
+  for (const key of keys) if (source[key] !== undefined) picked[key] = source[key];
+  return picked;
+}
+
+function requireFunction(name, value) {
+  if (value !== undefined && typeof value !== 'function') throw new ConfigError(`${name} must be a function`);
+}
+
+export class Session {
+  #handle;
+  #key;
+  #options;
+  #profile;
+  #tools;
+  #permission;
+  #confirmation;
+  #defaultContext;
+  #model;
+  #script;
+  #stream;
+  #signal;
+  #calls = new Calls();
+  #operations = new Operations();
+  #closed = false;
+  #closing;
+
+  /** Number of awaited promises; kept by the mailbox. */
+  holds = 0;
+
+  constructor(profile, options, parent) {
+    const { provider, tools = [], permissionHandler, confirmationHandler, confirmationHandlerFactory } = options;
+    if (provider === null || typeof provider !== 'object') {
+      throw new ConfigError('provider must be a connection configuration, for instance { type: "openai", apiKey }');
+    }
+    requireFunction('permissionHandler', permissionHandler);
+    requireFunction('confirmationHandlerFactory', confirmationHandlerFactory);
+    this.#options = options;
+    this.#profile = profile;
+    this.#tools = [...tools];
+    this.#permission = permissionHandler;
+    this.#defaultContext = options.defaultContext ?? {};
+    this.#model = options.model;
+    this.#script = scriptOf(provider);
+    this.#key = register(this);
+    try {
+      this.#handle = call(
+        native.openSession,
+        attached(),
+        JSON.stringify({
+          key: this.#key,
+          permission: permissionHandler !== undefined,
+          confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
+        }),
+        encodeOptions({
+          profile,
+          ...pick(options, DATA_OPTIONS),
+          availableServices: SERVICES.filter((name) => options[name] !== undefined),
+        }),
+        encodeOptions(pick(provider, PROVIDER_OPTIONS)),
+        JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index))),
+        this.#script?.handle,
+        parent?.handle,
+      );
+      this.sessionId = native.sessionId(this.#handle);
+      this.#confirmation = confirmationHandler ?? confirmationHandlerFactory?.(this.sessionId);
+    } catch (error) {
+      unregister(this.#key);
+      throw error;
+    }
+  }
+
+  get isClosed() {
+    return this.#closed;
+  }
+
+  get messages() {
+    return JSON.parse(call(native.messages, this.#handle));
+  }
+
+  async send(message, options = {}) {
+    const { signal, maxTurns, context, expectedRequestId } = options;
+    if (signal !== undefined && !(signal instanceof AbortSignal)) {
+      throw new ConfigError('signal must be an AbortSignal');
+    }
+    const input = { content: message, maxTurns, context, expectedRequestId, hasSignal: signal !== undefined };
+    const submission = JSON.parse(call(native.send, this.#handle, encodeOptions(input)));
+    if (signal !== undefined) this.#follow(signal, submission.requestId);
+    return submission;
+  }
+
+  stream(options) {
+    return new EventStream(this, this.#handle, options, (stream) => this.#streamEnded(stream));
+  }
+
+  async abort() {
+    await this.#operations.run(this, (id) => call(native.abort, this.#handle, id));
+  }
+
+  /** Concurrent calls share one attempt; after a failure it can be tried again. */
+  close() {
+    if (this.#closed) return Promise.resolve();
+    this.#closing ??= this.#close().finally(() => {
+      this.#closing = undefined;
+    });
+    return this.#closing;
+  }
+
+  async #close() {
+    await this.#operations.run(this, (id) => call(native.close, this.#handle, id));
+    this.#closed = true;
+    this.#unfollow();
+    unregister(this.#key);
+  }
+
+  [Symbol.asyncDispose]() {
+    return this.close();
+  }
+
+  async fork(options = {}) {
+    if (options.messageId !== undefined) {
+      throw new ConfigError('fork({ messageId }) needs a stored transcript, which this version does not keep');
+    }
+    const inherited = { ...this.#options, model: this.#model, defaultContext: this.#defaultContext };
+    inherited.permissionMode = call(native.permissionMode, this.#handle);
+    return new Session(this.#profile, inherited, { handle: this.#handle });
+  }
+
+  getPendingInputs() {
+    const pending = native.pendingInput(this.#handle);
+    if (pending === null) return [];
+    const { inputId, requestId, content, acceptedAt } = JSON.parse(pending);
+    return [{ inputId, content, priority: 'next', targetRequestId: requestId, acceptedAt }];
+  }
+
+  setPermissionMode(permissionMode) {
+    this.#configure({ permissionMode });
+  }
+
+  async setModel(model) {
+    this.#configure({ model });
+    if (model.trim() !== '') this.#model = model.trim();
+  }
+
+  setMaxTurns(maxTurns) {
+    this.#configure({ maxTurns });
+  }
+
+  setDefaultContext(context) {
+    this.#configure({ defaultContext: context });
+    this.#defaultContext = structuredClone(context);
+  }
+
+  getDefaultContext() {
+    return structuredClone(this.#defaultContext);
+  }
+
+  async supportedModels() {
+    const { provider, maxContextTokens } = this.#options;
+    return [
+      {
+        id: 'default',
+        name: this.#model,
+        provider: provider.type,
+        ...(maxContextTokens !== undefined && { maxContextTokens }),
+      },
+    ];
+  }
+
+  #configure(change) {
+    call(native.configure, this.#handle, encodeOptions(change));
+  }
+
+  // ---- what the stream needs
+
+  /** Starts the accepted request; false when its signal fired before it began. */
+  startStream(stream, includeThinking) {
+    if (this.#signal?.fired) {
+      call(native.abortRequest, this.#handle, this.#signal.requestId);
+      this.#unfollow();
+      return false;
+    }
+    call(native.start, this.#handle, includeThinking);
+    this.#stream = stream;
+    return true;
+  }
+
+  leaveStream() {
+    return this.#operations.run(this, (id) => call(native.leave, this.#handle, id));
+  }
+
+  #streamEnded(stream) {
+    if (this.#stream === stream) this.#stream = undefined;
+    this.#unfollow();
+  }
+
+  /** Tool calls and turns of the last request. */
+  lastRequest() {
+    return JSON.parse(native.lastRequest(this.#handle));
+  }
+
+  // ---- the caller's signal
+
+  #follow(signal, requestId) {
+    const followed = { signal, requestId, fired: signal.aborted, listener: undefined };
+    followed.listener = () => {
+      followed.fired = true;
+      // Before the stream begins there is nothing to cancel: the stream then ends at once.
+      if (this.#stream !== undefined) call(native.abortRequest, this.#handle, requestId);
+    };
+    signal.addEventListener('abort', followed.listener, { once: true });
+    this.#signal = followed;
+  }
+
+  #unfollow() {
+    this.#signal?.signal.removeEventListener('abort', this.#signal.listener);
+    this.#signal = undefined;
+  }
+
+  // ---- the mailbox
+
+  refill() {
+    native.refill(this.#handle);
+  }
+
+  dispatch(entry) {
+    switch (entry[0]) {
+      case Entry.CALL:
+        this.#called(entry);
+        break;
+      case Entry.ABORT:
+        this.#calls.abort(entry);
+        break;
+      case Entry.DONE:
+        this.#operations.settle(entry);
+        break;
+      case Entry.READY:
+        this.#stream?.ready();
+        break;
+    }
+  }
+
+  #called([, id, port, ...args]) {
+    let answer;
+    try {
+      switch (port) {
+        case 'tool':
+          answer = this.#runTool(this.#calls.open(id), ...args);
+          break;
+        case 'permission':
+          answer = this.#permission(withSignal(args[0], 'signal', this.#calls.open(id)));
+          break;
+        case 'confirmation':
+          answer = this.#confirm(withSignal(args[0], 'abortSignal', this.#calls.open(id)));
+          break;
+        default:
+          throw new SdkError(`the native core called an unknown port ${port}`);
+      }
+    } catch (thrown) {
+      this.#settle(id, THROWN, thrownText(thrown));
+      return;
+    }
+    Promise.resolve(answer).then(
+      (value) => this.#answered(id, port, value),
+      (thrown) => this.#settle(id, THROWN, thrownText(thrown)),
+    );
+  }
+
+  #answered(id, port, value) {
+    let text;
+    try {
+      if (port === 'tool' && typeof value === 'string') {
+        this.#settle(id, TEXT_RESULT, value);
+        return;
+      }
+      text = value instanceof WholeResult ? WHOLE_RESULT + encode(value.result, 'the result') : encode(value, 'result');
+    } catch (thrown) {
+      this.#settle(id, THROWN, thrownText(thrown));
+      return;
+    }
+    this.#settle(id, JSON_RESULT, text);
+  }
+
+  #settle(id, kind, text) {
+    this.#calls.close(id);
+    if (native.settle(this.#handle, id, kind, text)) drain(false);
+  }
+
+  #confirm(details) {
+    if (typeof this.#confirmation?.requestConfirmation !== 'function') {
+      throw new TypeError('confirmationHandler must be an object with requestConfirmation(details)');
+    }
+    return this.#confirmation.requestConfirmation(details);
+  }
+
+  #runTool(open, index, params, toolUseId, messageId, permissionMode) {
+    const definition = this.#tools[index];
+    const context = this.#context(open, definition, messageId, permissionMode);
+    const execute = authoredExecute(definition);
+    if (execute !== undefined) return execute(params, context);
+    return this.#drainExecution(open.id, definition.execute(params, context), definition.name);
+  }
+
+  /** Runs the generator protocol: yields cross one by one, the result is a whole ToolResult. */
+  async #drainExecution(id, execution, name) {
+    if (typeof execution?.next !== 'function') {
+      throw new TypeError(`execute of tool ${name} must return an async generator; make the tool with defineTool()`);
+    }
+    try {
+      for (;;) {
+        const step = await execution.next();
+        if (step.done) return new WholeResult(step.value);
+        const item = encode(step.value, 'the yield');
+        await this.#operations.run(this, (operation) => {
+          call(native.emit, this.#handle, id, operation, item);
+          return false;
+        });
+      }
+    } catch (failure) {
+      await execution.return?.()?.catch?.(() => {});
+      throw failure;
+    }
+  }
+
+  /** The frozen context of a call. Costly parts are made when somebody looks at them. */
+  #context(open, { services = [], requiresRuntime }, messageId, permissionMode) {
+    const session = this;
+    let snapshot;
+    const context = {
+      sessionId: this.sessionId,
+      messageId,
+      permissionMode,
+      confirmationHandler: this.#confirmation,
+      get signal() {
+        return signalOf(open);
+      },
+      get contextSnapshot() {
+        snapshot ??= deepFreeze(JSON.parse(call(native.snapshot, session.#handle)));
+        return snapshot;
+      },
+      get bladeConfig() {
+        return session.#bladeConfig();
+      },
+    };
+    for (const name of services) context[name] = this.#options[name];
+    if (requiresRuntime) context.runtime = NO_LEASE;
+    return Object.freeze(context);
+  }
+
+  #bladeConfig() {
+    const { provider, temperature, maxTurns, toolTimeoutMs } = this.#options;
+    return deepFreeze({
+      models: [{ id: 'default', provider: provider.type, model: this.#model }],
+      currentModelId: 'default',
+      ...pick({ temperature, maxTurns, toolTimeoutMs }, ['temperature', 'maxTurns', 'toolTimeoutMs']),
+    });
+  }
+}
+
+/** A `ToolResult` as the generator protocol returned it. */
+class WholeResult {
+  constructor(result) {
+    if (result === null || typeof result !== 'object' || !['success', 'error'].includes(result.status)) {
+      throw new TypeError('a tool execution must return a ToolResult with status "success" or "error"');
+    }
+    this.result = { ...result, model: result.model ?? null };
+    if (result.error instanceof Error) this.result.error = { ...describe(result.error), type: 'execution_error' };
+  }
+}
+
+/** The runtime capability of a Session without an execution lease. */
+const NO_LEASE = Object.freeze({
+  async assertExecutionLease() {},
+  async runWithExecutionLease(operation) {
+    return await operation();
+  },
+});
+
+/** The same object with the call's signal under `name`, made when somebody looks at it. */
+function withSignal(request, name, open) {
+  Object.defineProperty(request, name, { enumerable: true, get: () => signalOf(open) });
+  return request;
+}
+
+function deepFreeze(value) {
+  if (value !== null && typeof value === 'object') {
+    for (const item of Object.values(value)) deepFreeze(item);
+    Object.freeze(value);
+  }
+  return value;
+}

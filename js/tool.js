@@ -1,0 +1,88 @@
+// Tool authoring: `defineTool` and the generator protocol it compiles to.
+
+import { ToolSideEffect } from './constants.js';
+import { toError } from './errors.js';
+
+/** Definition → the author's own `execute`, so that a Session can call it without the generator around it. */
+const authored = new WeakMap();
+
+const SIDE_EFFECTS = Object.values(ToolSideEffect);
+
+export function defineTool(definition) {
+  const { name, parameters, sideEffect, execute } = definition;
+  if (typeof name !== 'string' || name === '') throw new TypeError('a tool needs a name: a non-empty string');
+  if (typeof execute !== 'function') throw new TypeError(`tool ${name} needs execute: an async function`);
+  if (parameters === null || typeof parameters !== 'object') {
+    throw new TypeError(`tool ${name} needs parameters: a TypeBox schema or a JSON Schema object`);
+  }
+  checkSideEffect(sideEffect);
+  const tool = {
+    ...definition,
+    async *execute(params, context) {
+      const data = await execute(params, context);
+      return { status: 'success', model: data, data };
+    },
+  };
+  authored.set(tool, execute);
+  return tool;
+}
+
+function checkSideEffect(value) {
+  if (value !== undefined && !SIDE_EFFECTS.includes(value)) {
+    throw new TypeError(
+      `Tool sideEffect must be pure, idempotent, or non_idempotent, got ${JSON.stringify(value) ?? String(value)}`,
+    );
+  }
+}
+
+/** The author's `execute` of a definition made by `defineTool`; undefined for one that speaks the generator protocol. */
+export const authoredExecute = (definition) => authored.get(definition);
+
+/** What the native registry needs to know of a definition. */
+export function describeTool(definition, index) {
+  if (definition === null || typeof definition !== 'object' || typeof definition.execute !== 'function') {
+    throw new TypeError(`tools[${index}] is no tool definition; make it with defineTool()`);
+  }
+  const { name, aliases, displayName, description, parameters, kind, sideEffect } = definition;
+  const { group, exposure, services, requiresRuntime } = definition;
+  checkSideEffect(sideEffect);
+  return {
+    name,
+    aliases,
+    displayName,
+    description,
+    parameters,
+    kind,
+    sideEffect,
+    group,
+    exposure,
+    services,
+    requiresRuntime,
+  };
+}
+
+export async function collectToolExecution(execution, onYield) {
+  try {
+    for (;;) {
+      const step = await execution.next();
+      if (step.done) return step.value;
+      await onYield?.(step.value);
+    }
+  } catch (failure) {
+    // The generator is closed in any case; the first failure is the one that counts.
+    try {
+      await execution.return?.();
+    } catch {
+      // A failing clean-up does not replace its cause.
+    }
+    throw failure;
+  }
+}
+
+// biome-ignore lint/correctness/useYield: a finished execution yields nothing by definition
+export async function* completeToolExecution(result) {
+  return result;
+}
+
+/** Reason of an aborted call as an error. */
+export const abortReason = (text) => Object.assign(toError(text), { name: 'AbortError', code: 'ABORT' });

@@ -1,0 +1,355 @@
+//! The driver of one request: model call, tools, model call, until the model is done.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::conversation::Conversation;
+use super::decide::{Answer, Next, after_answer, after_tools};
+use super::events::EventQueue;
+use super::sink::{CallYields, TurnSink};
+use crate::contract::{ContextSnapshot, PermissionMode, ToolEffect};
+use crate::error::{Error, Result};
+use crate::host::{CancelToken, EnvSnapshot};
+use crate::model::{Message, ModelUsage, ResultSubtype, SessionEvent, SessionId, TokenUsage, ToolCall};
+use crate::pipeline::{CallContext, CallReport, Pipeline};
+use crate::providers::{Advance, Model, ModelRequest, ToolDeclarations};
+use crate::registry::{ExposurePolicy, SourcePolicy};
+
+/// Everything one request needs.
+pub struct RequestOptions {
+    /// The Session.
+    pub session_id: SessionId,
+    /// Where answers come from.
+    pub model: Arc<dyn Model>,
+    /// Name the provider is given.
+    pub model_name: Arc<str>,
+    /// The system prompt, if any.
+    pub system: Option<Arc<Message>>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Limit of answer tokens.
+    pub max_output_tokens: Option<u64>,
+    /// Structured output.
+    pub output_format: Option<Arc<RawValue>>,
+    /// Options keyed by provider.
+    pub provider_options: Option<Arc<Value>>,
+    /// Most model calls of the request.
+    pub max_turns: u32,
+    /// Reported with the usage.
+    pub max_context_tokens: u64,
+    /// Whether reasoning is published.
+    pub include_thinking: bool,
+    /// Runtime context of the request.
+    pub snapshot: Arc<ContextSnapshot>,
+    /// Permission mode of the request.
+    pub mode: PermissionMode,
+    /// Which sources are shown.
+    pub sources: SourcePolicy,
+    /// Tools discovered in this Session, shared with later requests.
+    pub discovered: Arc<Mutex<HashSet<String>>>,
+    /// Declarations of the last turn, shared with later requests.
+    pub declarations: Arc<Mutex<Option<DeclarationCache>>>,
+    /// Environment of the host process.
+    pub host_env: EnvSnapshot,
+    /// Cancels the request.
+    pub cancel: CancelToken,
+}
+
+/// Declarations with the policy they were made for.
+pub type DeclarationCache = (Arc<ExposurePolicy>, Arc<ToolDeclarations>);
+
+/// One finished tool call, for callers that want them all (`ToolExecutionRecord`).
+#[derive(Debug, Serialize)]
+pub struct ToolRecord {
+    /// Call id.
+    pub id: String,
+    /// Tool name.
+    pub name: String,
+    /// Input as it ran.
+    pub input: Box<RawValue>,
+    /// What the model was told.
+    pub output: Box<RawValue>,
+    /// Milliseconds the tool ran.
+    pub duration: f64,
+    /// Whether it failed.
+    #[serde(rename = "isError")]
+    pub is_error: bool,
+}
+
+/// How a request ended. The terminal events were published already.
+#[derive(Debug)]
+pub enum RequestEnd {
+    /// The model finished.
+    Completed,
+    /// It failed.
+    Failed(Error),
+    /// It was cancelled.
+    Aborted,
+}
+
+/// What a request leaves behind besides its events.
+#[derive(Debug)]
+pub struct RequestReport {
+    /// How it ended.
+    pub end: RequestEnd,
+    /// Its tool calls in the order they were made.
+    pub records: Vec<ToolRecord>,
+    /// Turns that were begun.
+    pub turns: u32,
+}
+
+/// Runs a request to its end and publishes everything, the terminal events included. The queue is ended by the caller.
+pub async fn run_request(
+    options: &RequestOptions,
+    pipeline: &Pipeline,
+    conversation: &Conversation,
+    events: &Arc<EventQueue>,
+) -> RequestReport {
+    let mut request = Request { options, pipeline, conversation, events, records: Vec::new(), turns: 0 };
+    let end = match request.turns().await {
+        _ if options.cancel.is_cancelled() => RequestEnd::Aborted,
+        Ok(done) => {
+            events.push_event(&SessionEvent::Usage { usage: done.usage });
+            events.push_event(&SessionEvent::Result {
+                subtype: ResultSubtype::Success,
+                content: Some(done.text),
+                error: None,
+            });
+            RequestEnd::Completed
+        }
+        Err(error) => {
+            events.push_event(&SessionEvent::Error { message: error.message.clone(), code: error.code.as_str() });
+            RequestEnd::Failed(error)
+        }
+    };
+    RequestReport { end, records: request.records, turns: request.turns }
+}
+
+struct Request<'a> {
+    options: &'a RequestOptions,
+    pipeline: &'a Pipeline,
+    conversation: &'a Conversation,
+    events: &'a Arc<EventQueue>,
+    records: Vec<ToolRecord>,
+    turns: u32,
+}
+
+struct Done {
+    text: String,
+    usage: TokenUsage,
+}
+
+impl Request<'_> {
+    async fn turns(&mut self) -> Result<Done> {
+        let mut total = 0;
+        loop {
+            self.turns += 1;
+            let turn = self.turns;
+            self.events.push_event(&SessionEvent::TurnStart { turn });
+            let (exposure, tools) = self.declarations();
+            let mut sink = TurnSink::new(self.events, self.options.include_thinking);
+            self.ask_model(tools, &mut sink).await?;
+            let TurnSink { text, reasoning, mut calls, usage, finish, .. } = sink;
+            let last = usage.unwrap_or_default();
+            total += total_of(&last);
+            let usage = TokenUsage {
+                input_tokens: last.prompt_tokens,
+                output_tokens: last.completion_tokens,
+                total_tokens: total,
+                max_context_tokens: self.options.max_context_tokens,
+            };
+            let reasoning = Some(reasoning).filter(|text| !text.is_empty());
+            match after_answer(Answer { has_text: !text.is_empty(), calls: calls.len(), finish: finish.as_ref() }) {
+                Next::Fail(error) => return Err(error),
+                Next::Finish => {
+                    self.conversation.push(Message::assistant(text.clone(), reasoning, Vec::new()));
+                    self.events.push_event(&SessionEvent::TurnEnd { turn });
+                    return Ok(Done { text, usage });
+                }
+                Next::Tools => {
+                    self.conversation.unique_call_ids(&mut calls);
+                    let assistant = Arc::new(Message::assistant(text, reasoning, calls));
+                    let exit = self.run_tools(&assistant, exposure).await;
+                    if self.options.cancel.is_cancelled() {
+                        return Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
+                    }
+                    self.events.push_event(&SessionEvent::TurnEnd { turn });
+                    if let Some(text) = exit {
+                        return Ok(Done { text, usage });
+                    }
+                    after_tools(turn, self.options.max_turns)?;
+                }
+            }
+        }
+    }
+
+    /// Policy and declarations of this turn; the same values as in the last turn unless something changed.
+    fn declarations(&self) -> (Arc<ExposurePolicy>, Arc<ToolDeclarations>) {
+        let policy = ExposurePolicy {
+            mode: self.options.mode,
+            sources: self.options.sources.clone(),
+            discovered: self.options.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        };
+        let mut cache = self.options.declarations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, declarations)) = &*cache
+            && **known == policy
+        {
+            return (known.clone(), declarations.clone());
+        }
+        let policy = Arc::new(policy);
+        let declarations = Arc::new(self.pipeline.registry().declarations(&policy));
+        *cache = Some((policy.clone(), declarations.clone()));
+        (policy, declarations)
+    }
+
+    async fn ask_model(&self, tools: Arc<ToolDeclarations>, sink: &mut TurnSink<'_>) -> Result<()> {
+        let options = self.options;
+        let mut messages = Vec::with_capacity(self.conversation.len() + 1);
+        messages.extend(options.system.clone());
+        messages.extend(self.conversation.snapshot());
+        let request = ModelRequest {
+            model: options.model_name.clone(),
+            messages,
+            tools,
+            temperature: options.temperature,
+            max_output_tokens: options.max_output_tokens,
+            output_format: options.output_format.clone(),
+            provider_options: options.provider_options.clone(),
+        };
+        let answer = async {
+            let mut stream = options.model.stream(request, &options.cancel).await?;
+            loop {
+                match stream.advance(sink).await? {
+                    Advance::More => self.events.flush(),
+                    Advance::Paused => self.events.room().await,
+                    Advance::Done => return Ok(()),
+                }
+            }
+        };
+        let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
+        let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);
+        self.events.flush();
+        outcome
+    }
+
+    /// Runs the calls of a turn, publishes their results as they come, and puts them into the history in declared
+    /// order. Gives the final text when a result ends the request.
+    async fn run_tools(&mut self, assistant: &Arc<Message>, exposure: Arc<ExposurePolicy>) -> Option<String> {
+        let calls = &assistant.tool_calls;
+        for call in calls {
+            let input = tool_use_input(&call.arguments);
+            self.events.push_event(&SessionEvent::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
+        }
+        let cx = CallContext {
+            session_id: self.options.session_id.clone(),
+            message_id: assistant.id.clone(),
+            snapshot: self.options.snapshot.clone(),
+            mode: self.options.mode,
+            exposure,
+            host_env: self.options.host_env.clone(),
+            cancel: self.options.cancel.clone(),
+        };
+        let serial = self.options.mode == PermissionMode::Plan || calls.len() == 1;
+        let mut settled: Vec<Option<Settled>> = calls.iter().map(|_| None).collect();
+        if serial {
+            for (call, slot) in calls.iter().zip(&mut settled) {
+                *slot = Some(self.run_call(call, &cx).await);
+            }
+        } else {
+            let this = &*self;
+            let cx = &cx;
+            let mut running: FuturesUnordered<_> =
+                calls.iter().enumerate().map(|(at, call)| async move { (at, this.run_call(call, cx).await) }).collect();
+            while let Some((at, result)) = running.next().await {
+                settled[at] = Some(result);
+            }
+        }
+        self.record(assistant, settled.into_iter().flatten().collect())
+    }
+
+    async fn run_call(&self, call: &ToolCall, cx: &CallContext) -> Settled {
+        let yields = Arc::new(CallYields::new(self.events.clone(), call));
+        let report = self.pipeline.run(call, cx, yields.clone()).await;
+        let output = report.outcome.model().to_raw();
+        self.events.push_event(&SessionEvent::ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            output: output.clone(),
+            display: report.outcome.display().and_then(|display| serde_json::to_value(display).ok()),
+            is_error: report.outcome.is_error(),
+        });
+        Settled { report, output, effects: yields.take_effects() }
+    }
+
+    fn record(&mut self, assistant: &Arc<Message>, settled: Vec<Settled>) -> Option<String> {
+        let mut exit = None;
+        let mut results = Vec::with_capacity(settled.len());
+        let mut injected = Vec::new();
+        for (call, Settled { report, output, effects }) in assistant.tool_calls.iter().zip(settled) {
+            let text = report.outcome.model().as_text();
+            if report.exit_loop {
+                exit = Some(text.to_owned());
+            }
+            results.push(Message::tool(call.id.clone(), call.name.clone(), text));
+            let is_error = report.outcome.is_error();
+            if !is_error {
+                self.apply(effects, &mut injected);
+            }
+            self.records.push(ToolRecord {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                input: tool_use_input(&report.input),
+                output,
+                duration: report.duration.as_secs_f64() * 1000.0,
+                is_error,
+            });
+        }
+        self.conversation.push_exchange(assistant.clone(), results, injected);
+        exit
+    }
+
+    /// Applies the effects of a successful call: messages follow the results, discoveries hold from the next turn on.
+    fn apply(&self, effects: Vec<ToolEffect>, injected: &mut Vec<Message>) {
+        for effect in effects {
+            match effect {
+                ToolEffect::NewMessages { messages } => match serde_json::from_value::<Vec<Message>>(messages) {
+                    Ok(messages) => injected.extend(messages),
+                    Err(error) => tracing::warn!(%error, "newMessages of a tool are not messages and are left out"),
+                },
+                ToolEffect::RuntimePatch { patch } => self.discover(&patch),
+                ToolEffect::ContextPatch { .. } | ToolEffect::PermissionUpdates { .. } => {}
+            }
+        }
+    }
+
+    fn discover(&self, patch: &Value) {
+        let Some(discovery) = patch.get("toolDiscovery") else { return };
+        let mut discovered = self.options.discovered.lock().unwrap_or_else(PoisonError::into_inner);
+        if discovery.get("reset").and_then(Value::as_bool) == Some(true) {
+            discovered.clear();
+        }
+        let names = discovery.get("discover").and_then(Value::as_array).into_iter().flatten();
+        discovered.extend(names.filter_map(Value::as_str).map(str::to_owned));
+    }
+}
+
+struct Settled {
+    report: CallReport,
+    output: Box<RawValue>,
+    effects: Vec<ToolEffect>,
+}
+
+/// Arguments for display: the JSON as it came, `{}` for blank text, a JSON string where it is not JSON.
+fn tool_use_input(arguments: &str) -> Box<RawValue> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    RawValue::from_string(text.to_owned()).or_else(|_| serde_json::value::to_raw_value(arguments)).unwrap_or_default()
+}
+
+fn total_of(usage: &ModelUsage) -> u64 {
+    if usage.total_tokens > 0 { usage.total_tokens } else { usage.prompt_tokens + usage.completion_tokens }
+}

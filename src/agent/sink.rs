@@ -1,0 +1,114 @@
+//! Where a model answer goes: text to the stream at once, the rest to the turn.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::events::{EventQueue, TextKind};
+use crate::contract::{ToolEffect, ToolYield, YieldSink};
+use crate::model::{ModelUsage, SessionEvent, ToolCall};
+use crate::providers::{FinishReason, ModelSink};
+
+/// Collects one answer and publishes its text while it comes.
+pub(super) struct TurnSink<'a> {
+    events: &'a EventQueue,
+    include_thinking: bool,
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<ToolCall>,
+    pub usage: Option<ModelUsage>,
+    pub finish: Option<FinishReason>,
+}
+
+impl<'a> TurnSink<'a> {
+    pub(super) fn new(events: &'a EventQueue, include_thinking: bool) -> Self {
+        Self {
+            events,
+            include_thinking,
+            text: String::new(),
+            reasoning: String::new(),
+            calls: Vec::new(),
+            usage: None,
+            finish: None,
+        }
+    }
+}
+
+impl ModelSink for TurnSink<'_> {
+    fn text(&mut self, delta: &str) {
+        self.text.push_str(delta);
+        self.events.push_text(TextKind::Content, delta);
+    }
+
+    fn thinking(&mut self, delta: &str) {
+        self.reasoning.push_str(delta);
+        if self.include_thinking {
+            self.events.push_text(TextKind::Thinking, delta);
+        }
+    }
+
+    fn tool_call(&mut self, call: ToolCall) {
+        self.calls.push(call);
+    }
+
+    fn usage(&mut self, usage: ModelUsage) {
+        self.usage = Some(usage);
+    }
+
+    fn finish(&mut self, reason: FinishReason) {
+        self.finish = Some(reason);
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.is_full()
+    }
+}
+
+/// Publishes the yields of one call and keeps its effects for the end of the turn.
+pub(super) struct CallYields {
+    events: Arc<EventQueue>,
+    id: String,
+    name: String,
+    effects: Mutex<Vec<ToolEffect>>,
+}
+
+impl CallYields {
+    pub(super) fn new(events: Arc<EventQueue>, call: &ToolCall) -> Self {
+        Self { events, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
+    }
+
+    /// What the call wants changed, in the order of its yields.
+    pub(super) fn take_effects(&self) -> Vec<ToolEffect> {
+        std::mem::take(&mut *self.effects.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn event(&self, item: ToolYield) -> SessionEvent {
+        let (id, name) = (self.id.clone(), self.name.clone());
+        match item {
+            ToolYield::Progress(mut progress) => {
+                progress.insert("kind".into(), Value::String("progress".into()));
+                SessionEvent::ToolProgress { id, name, progress: Value::Object(progress) }
+            }
+            ToolYield::Message { content } => SessionEvent::ToolMessage { id, name, content },
+            ToolYield::Effect { effect } => {
+                self.effects.lock().unwrap_or_else(PoisonError::into_inner).push(effect.clone());
+                match effect {
+                    ToolEffect::RuntimePatch { patch } => SessionEvent::ToolRuntimePatch { id, name, patch },
+                    ToolEffect::ContextPatch { patch } => SessionEvent::ToolContextPatch { id, name, patch },
+                    ToolEffect::NewMessages { messages } => SessionEvent::ToolNewMessages { id, name, messages },
+                    ToolEffect::PermissionUpdates { updates } => {
+                        SessionEvent::ToolPermissionUpdates { id, name, updates }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl YieldSink for CallYields {
+    fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.events.push_event(&self.event(item));
+        Box::pin(self.events.room())
+    }
+}

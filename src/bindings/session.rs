@@ -1,0 +1,346 @@
+//! Sessions as plain functions over an opaque handle.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napi::bindgen_prelude::{External, Uint32Array};
+use napi::{Env, JsString};
+use napi_derive::napi;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::env::NativeEnv;
+use super::error::thrown;
+use super::js_ports::JsPorts;
+use super::js_tool::parse_tools;
+use super::mailbox::{Answer, Mailbox};
+use super::script::NativeScript;
+use crate::agent::{Conversation, EventQueue, FrameText, Take};
+use crate::contract::ToolYield;
+use crate::error::{Error, Result};
+use crate::host::EnvSnapshot;
+use crate::model::{Content, RequestId, SessionId};
+use crate::providers::{self, ProviderConfig};
+use crate::session::{self, RequestStream, SendOptions, Session, SessionConfig};
+
+/// Polls a request may get on the JavaScript thread before it has to go through a wake, so that timers and other
+/// Sessions get their turn.
+const INLINE_BUDGET: u32 = 32;
+/// Polls one answer may use.
+const INLINE_POLLS: u32 = 4;
+/// First element of the scratch array when the stream is over.
+const ENDED: u32 = u32::MAX;
+
+/// What the facade holds for a Session.
+pub struct NativeSession {
+    session: Arc<Session>,
+    mailbox: Arc<Mailbox>,
+    stream: Mutex<Option<RequestStream>>,
+    inline_left: AtomicU32,
+}
+
+impl Drop for NativeSession {
+    /// The facade was collected, or its environment ended.
+    fn drop(&mut self) {
+        self.mailbox.retire();
+        self.session.abort();
+    }
+}
+
+impl NativeSession {
+    fn stream(&self) -> Option<RequestStream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn js<T>(result: Result<T>) -> napi::Result<T> {
+    result.map_err(|error| thrown(&error))
+}
+
+/// Which callbacks the application gave, and where the Session continues from.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wiring {
+    key: u32,
+    #[serde(default)]
+    permission: bool,
+    #[serde(default)]
+    confirmation: bool,
+}
+
+/// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
+/// provider; `parent` is the Session to continue from.
+#[napi(catch_unwind)]
+pub fn open_session(
+    env: &External<NativeEnv>,
+    wiring: String,
+    options: String,
+    provider: String,
+    tools: String,
+    script: Option<&External<NativeScript>>,
+    parent: Option<&External<NativeSession>>,
+) -> napi::Result<External<NativeSession>> {
+    let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
+    let model = match script {
+        Some(handle) => handle.script.model(),
+        None => {
+            let provider: ProviderConfig = serde_json::from_str(&provider)
+                .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
+            js(providers::open(&provider))?
+        }
+    };
+    let config = js(SessionConfig::parse(&options))?;
+    let mailbox = env.port.open(wiring.key);
+    let ports = Arc::new(JsPorts::new(Arc::clone(&mailbox)));
+    let parts = parse_tools(&tools, &mailbox).and_then(|tools| {
+        config.into_parts(
+            SessionId::generate(),
+            model,
+            tools,
+            wiring.permission.then(|| ports.clone() as _),
+            wiring.confirmation.then(|| ports.clone() as _),
+            parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
+        )
+    });
+    let parts = match parts {
+        Ok(parts) => parts,
+        Err(error) => {
+            mailbox.retire();
+            return Err(thrown(&error));
+        }
+    };
+    Ok(External::new(NativeSession {
+        session: Arc::new(Session::new(parts)),
+        mailbox,
+        stream: Mutex::default(),
+        inline_left: AtomicU32::new(INLINE_BUDGET),
+    }))
+}
+
+/// Identifier of a Session.
+#[napi(catch_unwind)]
+pub fn session_id(handle: &External<NativeSession>) -> String {
+    handle.session.id().to_string()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SendInput {
+    content: Content,
+    #[serde(default)]
+    max_turns: Option<f64>,
+    #[serde(default)]
+    context: Option<Value>,
+    #[serde(default)]
+    expected_request_id: Option<String>,
+    #[serde(default)]
+    has_signal: bool,
+}
+
+/// Accepts an input; JSON text of the submission.
+#[napi(catch_unwind)]
+pub fn send(handle: &External<NativeSession>, input: String) -> napi::Result<String> {
+    let input: SendInput =
+        serde_json::from_str(&input).map_err(|e| thrown(&Error::config(format!("message or send options: {e}"))))?;
+    let max_turns = js(session::positive("maxTurns", input.max_turns, f64::from(u32::MAX)))?;
+    let options = SendOptions {
+        max_turns: max_turns.map(|n| n as u32),
+        context: input.context,
+        expected: input.expected_request_id.map(RequestId::new),
+        has_signal: input.has_signal,
+    };
+    // Captured here because this is the thread on which `process.env` is written.
+    let accepted = js(handle.session.send(input.content, options, EnvSnapshot::capture()))?;
+    Ok(json!({ "status": "started", "inputId": accepted.input_id, "requestId": accepted.request_id }).to_string())
+}
+
+/// Starts the accepted request.
+#[napi(catch_unwind)]
+pub fn start(handle: &External<NativeSession>, include_thinking: bool) -> napi::Result<()> {
+    let mailbox = Arc::clone(&handle.mailbox);
+    let events = Arc::new(EventQueue::new(move || mailbox.events_ready()));
+    let stream = js(handle.session.start(include_thinking, events))?;
+    *handle.stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+    Ok(())
+}
+
+/// The next events: their text, with `scratch[0]` their number and one mark an event after it. `null` when there are
+/// none, with `scratch[0]` zero when more will come and all ones when the stream is over.
+#[napi(catch_unwind)]
+pub fn take<'env>(
+    env: &'env Env,
+    handle: &External<NativeSession>,
+    mut scratch: Uint32Array,
+) -> napi::Result<Option<JsString<'env>>> {
+    let taken = handle.stream().map_or(Take::Ended, |stream| stream.events.take());
+    // SAFETY: the array belongs to the facade, which uses it only around this synchronous call on this thread.
+    #[expect(unsafe_code, reason = "the scratch array is filled in place")]
+    let scratch = unsafe { scratch.as_mut() };
+    let Some((count, marks)) = scratch.split_first_mut() else { return Ok(None) };
+    let frame = match taken {
+        Take::Frame(frame) => frame,
+        Take::Empty => {
+            *count = 0;
+            return Ok(None);
+        }
+        Take::Ended => {
+            *count = ENDED;
+            *handle.stream.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            return Ok(None);
+        }
+    };
+    *count = frame.marks.len() as u32;
+    for (slot, mark) in marks.iter_mut().zip(&frame.marks) {
+        *slot = *mark;
+    }
+    match frame.text {
+        FrameText::Narrow(bytes) => env.create_string_latin1(bytes).map(Some),
+        FrameText::Wide(units) => env.create_string_utf16(units).map(Some),
+    }
+}
+
+/// The consumer leaves: cancels the request and completes `operation` when everything has settled. `true` when there
+/// is nothing to wait for.
+#[napi(catch_unwind)]
+pub fn leave(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
+    let stream = handle.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(stream) = stream else { return Ok(true) };
+    stream.events.close();
+    let ended = handle.session.abort_request(&stream.request_id);
+    when_ended(handle, ended, operation)
+}
+
+/// Cancels what is under way; completes `operation` when everything has settled. `true` when there is nothing to wait
+/// for.
+#[napi(catch_unwind)]
+pub fn abort(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
+    when_ended(handle, handle.session.abort(), operation)
+}
+
+/// Cancels one request because its signal fired.
+#[napi(catch_unwind)]
+pub fn abort_request(handle: &External<NativeSession>, request: String) {
+    handle.session.abort_request(&RequestId::new(request));
+}
+
+fn when_ended(handle: &NativeSession, ended: Option<crate::host::CancelToken>, operation: u32) -> napi::Result<bool> {
+    let Some(ended) = ended else { return Ok(true) };
+    let mailbox = Arc::clone(&handle.mailbox);
+    let work = async move {
+        ended.cancelled().await;
+        mailbox.complete(operation, Ok("null"));
+    };
+    handle.session.background(js(session::runtime())?, work);
+    Ok(false)
+}
+
+/// Closes the Session; completes `operation` unless `true` says that it is closed already.
+#[napi(catch_unwind)]
+pub fn close(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
+    if handle.session.close_now() {
+        return Ok(true);
+    }
+    let (session, mailbox) = (Arc::clone(&handle.session), Arc::clone(&handle.mailbox));
+    let work = async move {
+        match session.close().await {
+            Ok(()) => mailbox.complete(operation, Ok("null")),
+            Err(error) => mailbox.complete(operation, Err(&error)),
+        }
+    };
+    handle.session.background(js(session::runtime())?, work);
+    Ok(false)
+}
+
+/// Settles a call of a callback. `kind` 0 is JSON text, 1 a string result, 2 JSON text of a thrown error. `true` when
+/// the facade has to drain now.
+#[napi(catch_unwind)]
+pub fn settle(handle: &External<NativeSession>, call: u32, kind: u32, text: String) -> bool {
+    let answer = match kind {
+        0 => Answer::Json(text),
+        1 => Answer::Text(text),
+        _ => Answer::Thrown(serde_json::from_str(&text).unwrap_or_default()),
+    };
+    let mailbox = &handle.mailbox;
+    let budget = handle.inline_left.load(Ordering::Relaxed).min(INLINE_POLLS);
+    let alone = mailbox.waiting_calls() == 1;
+    match handle.stream().filter(|_| alone && budget > 0) {
+        None => {
+            mailbox.settle(call, answer);
+            false
+        }
+        Some(stream) => {
+            let held = mailbox.env().hold_wake();
+            let used = stream.task.poll_after(budget, || drop(mailbox.settle(call, answer)));
+            handle.inline_left.fetch_sub(used.min(budget), Ordering::Relaxed);
+            held && mailbox.env().release_wake()
+        }
+    }
+}
+
+/// The environment was woken: the Session may be polled in place again.
+#[napi(catch_unwind)]
+pub fn refill(handle: &External<NativeSession>) {
+    handle.inline_left.store(INLINE_BUDGET, Ordering::Relaxed);
+}
+
+/// Hands over one yield of a running generator tool; completes `operation` when it was published and there is room.
+#[napi(catch_unwind)]
+pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
+    let item: ToolYield = serde_json::from_str(&item)
+        .map_err(|error| thrown(&Error::config(format!("a tool yielded something that is no ToolYield: {error}"))))?;
+    let mailbox = Arc::clone(&handle.mailbox);
+    let yields = mailbox.yields_of(call);
+    let work = async move {
+        if let Some(yields) = yields {
+            yields.emit(item).await;
+        }
+        mailbox.complete(operation, Ok("null"));
+    };
+    handle.session.background(js(session::runtime())?, work);
+    Ok(())
+}
+
+/// The conversation as JSON text.
+#[napi(catch_unwind)]
+pub fn messages(handle: &External<NativeSession>) -> napi::Result<String> {
+    let messages = handle.session.conversation().snapshot();
+    let list: Vec<&crate::model::Message> = messages.iter().map(AsRef::as_ref).collect();
+    serde_json::to_string(&list).map_err(|error| thrown(&Error::internal(error.to_string())))
+}
+
+/// The runtime context of the request under way as JSON text.
+#[napi(catch_unwind)]
+pub fn snapshot(handle: &External<NativeSession>) -> napi::Result<String> {
+    let snapshot = js(handle.session.snapshot())?;
+    serde_json::to_string(&*snapshot).map_err(|error| thrown(&Error::internal(error.to_string())))
+}
+
+/// Tool calls and number of turns of the last request as JSON text.
+#[napi(catch_unwind)]
+pub fn last_request(handle: &External<NativeSession>) -> String {
+    let (records, turns) = handle.session.last_request();
+    format!("{{\"toolCalls\":{records},\"turnsCount\":{turns}}}")
+}
+
+/// The input that waits for `stream` as JSON text, or `null`.
+#[napi(catch_unwind)]
+pub fn pending_input(handle: &External<NativeSession>) -> Option<String> {
+    let (submission, content) = handle.session.pending_input()?;
+    Some(json!({ "inputId": submission.input_id, "requestId": submission.request_id, "content": content }).to_string())
+}
+
+/// Changes settings of later requests; `change` is JSON text with any of `model`, `permissionMode`, `maxTurns`,
+/// `defaultContext`.
+#[napi(catch_unwind)]
+pub fn configure(handle: &External<NativeSession>, change: String) -> napi::Result<()> {
+    js(handle.session.change(&change))
+}
+
+/// Mode of later requests.
+#[napi(catch_unwind)]
+pub fn permission_mode(handle: &External<NativeSession>) -> napi::Result<String> {
+    match serde_json::to_value(handle.session.mode()) {
+        Ok(Value::String(mode)) => Ok(mode),
+        _ => Err(thrown(&Error::internal("a permission mode is a string"))),
+    }
+}

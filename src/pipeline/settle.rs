@@ -1,0 +1,86 @@
+//! Stage 6: the result takes its final form for the model.
+
+use serde_json::json;
+
+use super::{CallContext, CallReport, Pipeline};
+use crate::contract::{ModelContent, ToolError, ToolErrorType, ToolOutcome};
+use crate::model::ToolCall;
+
+/// What a tool that says nothing is reported to have said.
+const BLANK_RESULT: &str = "Execution completed";
+/// Share of a long result that is shown in place, in characters.
+const PREVIEW_CHARS: usize = 2_000;
+
+impl Pipeline {
+    pub(super) async fn settle(&self, call: &ToolCall, cx: &CallContext, report: &mut CallReport) {
+        self.refuse_oversized(call, report);
+        let limit = self.registry.get(&call.name).and_then(|tool| tool.spec().max_result_chars);
+        if let ToolOutcome::Success(success) = &mut report.outcome {
+            if success.model.is_blank() {
+                success.model = BLANK_RESULT.into();
+            }
+            if let (Some(limit), ModelContent::Text(text)) = (limit, &success.model) {
+                // Bytes bound characters from above, so short results are never counted.
+                if text.len() > limit {
+                    let chars = text.chars().count();
+                    if chars > limit {
+                        self.externalize(call, cx, limit, chars, success).await;
+                    }
+                }
+            }
+        }
+        let metadata = report.outcome.metadata_mut();
+        if report.exit_loop {
+            metadata.insert("shouldExitLoop".into(), json!(true));
+        }
+    }
+
+    /// A result no provider could take is an error that says so, not a request that fails later.
+    fn refuse_oversized(&self, call: &ToolCall, report: &mut CallReport) {
+        let (bytes, limit) = (report.outcome.model().as_text().len(), self.config.max_result_bytes);
+        if bytes > limit {
+            let message = format!(
+                "{} returned {bytes} bytes, more than the limit of {limit} (maxToolResultBytes); return less, for \
+                 instance a summary or a file path",
+                call.name
+            );
+            let error = ToolError::new(ToolErrorType::ExecutionError, message).with_code("TOOL_RESULT_TOO_LARGE");
+            report.outcome = ToolOutcome::Error(error.into());
+        }
+    }
+
+    async fn externalize(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        limit: usize,
+        chars: usize,
+        success: &mut crate::contract::ToolSuccess,
+    ) {
+        let ModelContent::Text(text) = std::mem::replace(&mut success.model, ModelContent::Text(String::new())) else {
+            return;
+        };
+        let metadata = &mut success.metadata;
+        metadata.insert("resultSizeLimit".into(), json!(limit));
+        metadata.insert("modelContentOriginalLength".into(), json!(chars));
+        let preview: String = text.chars().take(PREVIEW_CHARS.min(limit)).collect();
+        success.model = match self.artifacts.store(cx.session_id.as_str(), &call.name, &text).await {
+            Ok(path) => {
+                metadata.insert("resultExternalized".into(), json!(true));
+                metadata.insert("resultArtifactPath".into(), json!(path));
+                ModelContent::Text(format!(
+                    "[externalized result to {}]\nThe result has {chars} characters, more than the limit of {limit}. It \
+                     begins:\n{preview}",
+                    path.display()
+                ))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a long result could not be stored and is cut");
+                metadata.insert("resultTruncated".into(), json!(true));
+                let suffix = format!("\n[{} characters removed]", chars - limit);
+                let keep = limit.saturating_sub(suffix.chars().count());
+                ModelContent::Text(text.chars().take(keep).chain(suffix.chars()).collect())
+            }
+        };
+    }
+}

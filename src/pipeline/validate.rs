@@ -1,0 +1,91 @@
+//! Stage 2: the arguments are an object that matches the schema, and the tool's own checks hold.
+
+use serde_json::{Map, Value};
+
+use super::refusal::Refusal;
+use super::resolve::Resolved;
+use super::{CallContext, Pipeline};
+use crate::contract::{Arguments, PrepareContext, Prepared, ToolError, ToolErrorType, ToolFailure};
+use crate::registry::Registered;
+use crate::schema::{Issue, render_issues};
+
+/// A call whose arguments match.
+pub(super) struct Validated {
+    pub tool: Registered,
+    pub call_id: String,
+    pub prepared: Prepared,
+}
+
+impl Pipeline {
+    pub(super) async fn validate(&self, resolved: Resolved<'_>, cx: &CallContext) -> Result<Validated, Refusal> {
+        let Resolved { call, tool } = resolved;
+        let arguments = parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?;
+        let prepared = self.prepare(&tool, arguments, cx).await?;
+        Ok(Validated { tool, call_id: call.id.clone(), prepared })
+    }
+
+    /// Schema, defaults and the tool's own checks; used again after each rewrite of the input.
+    pub(super) async fn prepare(
+        &self,
+        tool: &Registered,
+        mut arguments: Arguments,
+        cx: &CallContext,
+    ) -> Result<Prepared, Refusal> {
+        let spec = tool.spec();
+        match spec.schema.check(&mut arguments.object) {
+            Ok(false) => {}
+            Ok(true) => arguments.text = None,
+            Err(issues) => return Err(invalid_arguments(&spec.name, &issues).into()),
+        }
+        let prepare = PrepareContext {
+            session_id: Some(cx.session_id.clone()),
+            snapshot: cx.snapshot.clone(),
+            cancel: cx.cancel.clone(),
+        };
+        match cx.cancel.run_until(tool.tool.prepare(arguments, &prepare)).await {
+            Some(prepared) => Ok(prepared?),
+            None => Err(Refusal::cancelled(&cx.cancel)),
+        }
+    }
+}
+
+/// The failure of arguments that do not match; shared with direct execution.
+pub(crate) fn invalid_arguments(tool: &str, issues: &[Issue]) -> ToolFailure {
+    let details = serde_json::json!({ "issues": issues });
+    ToolError::new(ToolErrorType::ValidationError, render_issues(tool, issues))
+        .with_code("TOOL_VALIDATION_ERROR")
+        .with_details(details)
+        .into()
+}
+
+/// Blank text counts as an empty object; anything but an object is refused.
+fn parse_arguments(text: &str) -> Result<Arguments, String> {
+    if text.trim().is_empty() {
+        return Ok(Arguments { object: Map::new(), text: Some("{}".to_owned()) });
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(Arguments { object, text: Some(text.to_owned()) }),
+        Ok(other) => Err(format!("they are {}, not an object", kind_of(&other))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn invalid_json(tool: &str, why: &str) -> Refusal {
+    ToolError::new(
+        ToolErrorType::ValidationError,
+        format!("arguments of {tool} are not a JSON object ({why}); send them as one complete JSON object"),
+    )
+    .with_code("INVALID_TOOL_ARGUMENTS")
+    .into()
+}

@@ -1,0 +1,104 @@
+//! Tool calls put together from their deltas.
+//!
+//! Servers disagree about everything here: some leave out `index`, some send every call under index 0, some repeat id
+//! and name in each delta, some send no ids at all. A new call begins where the index is new, where another id comes
+//! with a name, or where a name comes although the open call is complete.
+
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+
+use super::frame::CallDelta;
+use crate::model::{Message, ToolCall};
+
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    list: Vec<Partial>,
+}
+
+#[derive(Debug, Default)]
+struct Partial {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn add(&mut self, delta: &CallDelta<'_>) {
+        let id = delta.id.as_ref().map_or("", |id| &id.0);
+        let function = delta.function.as_ref();
+        let name = function.and_then(|function| function.name.as_ref()).map_or("", |name| &name.0);
+        let arguments = function.and_then(|function| function.arguments.as_ref()).map_or("", |text| &text.0);
+        let at = self.find(delta.index, id, name).unwrap_or_else(|| {
+            self.list.push(Partial { index: delta.index, ..Partial::default() });
+            self.list.len() - 1
+        });
+        let call = &mut self.list[at];
+        if call.id.is_empty() {
+            call.id.push_str(id);
+        }
+        // A server that repeats the whole name in each delta is told from one that sends it in pieces.
+        if call.name != name {
+            call.name.push_str(name);
+        }
+        call.arguments.push_str(arguments);
+    }
+
+    /// The open call a delta continues.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.list.iter().rposition(|call| call.index == index)?,
+            None if id.is_empty() => self.list.len().checked_sub(1)?,
+            None => self.list.iter().rposition(|call| call.id == id || call.id.is_empty())?,
+        };
+        let call = &self.list[at];
+        let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+        let restarts = !name.is_empty() && (other_id || (id.is_empty() && is_complete(&call.arguments)));
+        (!restarts).then_some(at)
+    }
+
+    /// The calls in the order the model declared them, with ids that are unique in the conversation.
+    pub(super) fn finish(mut self, history: &[Arc<Message>]) -> Vec<ToolCall> {
+        self.list.retain(|call| !(call.id.is_empty() && call.name.is_empty() && call.arguments.trim().is_empty()));
+        if self.list.iter().all(|call| call.index.is_some()) {
+            self.list.sort_by_key(|call| call.index);
+        }
+        let earlier = || history.iter().flat_map(|message| message.tool_calls.iter());
+        let mut fresh: Option<usize> = None;
+        let mut calls: Vec<ToolCall> = Vec::with_capacity(self.list.len());
+        for at in 0..self.list.len() {
+            let partial = &mut self.list[at];
+            let mut id = std::mem::take(&mut partial.id);
+            let taken = |id: &str, calls: &[ToolCall], later: &[Partial]| {
+                calls.iter().any(|call| call.id == id)
+                    || earlier().any(|call| call.id == id)
+                    || later.iter().any(|call| call.id == id)
+            };
+            let name = std::mem::take(&mut partial.name);
+            let arguments = std::mem::take(&mut partial.arguments);
+            if id.is_empty() || taken(&id, &calls, &[]) {
+                // Counting on from the calls so far keeps the search short however long the conversation is.
+                let number = fresh.get_or_insert_with(|| earlier().count());
+                loop {
+                    id = format!("call_{}", *number + at);
+                    if !taken(&id, &calls, &self.list[at + 1..]) {
+                        break;
+                    }
+                    *number += 1;
+                }
+            }
+            let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
+            calls.push(ToolCall { id, name, arguments });
+        }
+        calls
+    }
+}
+
+fn is_complete(arguments: &str) -> bool {
+    arguments.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
+}

@@ -1,0 +1,255 @@
+//! `SessionOptions` as they arrive: parsed strictly, checked completely, turned into the parts of a Session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::settings::Settings;
+use crate::agent::Conversation;
+use crate::contract::{AnyTool, PermissionMode, SourceInfo};
+use crate::error::{Error, ErrorCode, Result};
+use crate::model::{Message, SessionId};
+use crate::permissions::{ConfirmationPort, PermissionPort};
+use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
+use crate::providers::Model;
+use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
+use crate::{context, tools};
+
+/// Largest timeout JavaScript timers can hold.
+const MAX_TIMEOUT_MS: f64 = 2_147_483_647.0;
+
+/// Which tools a Session has by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// None.
+    #[default]
+    Server,
+    /// The built-in tools.
+    Local,
+}
+
+/// The plain data of `SessionOptions`; callbacks and the provider travel apart.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionConfig {
+    /// Profile of the entry point.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Model name.
+    pub model: String,
+    /// Sampling temperature; 0.7 unless given.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// Limit of answer tokens.
+    #[serde(default)]
+    pub max_output_tokens: Option<f64>,
+    /// Context window; 128000 unless given.
+    #[serde(default)]
+    pub max_context_tokens: Option<f64>,
+    /// Options keyed by provider.
+    #[serde(default)]
+    pub provider_options: Option<Value>,
+    /// Only these tools.
+    #[serde(default)]
+    pub allowed_tools: Option<Vec<String>>,
+    /// Never these tools.
+    #[serde(default)]
+    pub disallowed_tools: Option<Vec<String>>,
+    /// Which sources are shown.
+    #[serde(default)]
+    pub tool_source_policy: Option<SourcePolicy>,
+    /// Permission mode.
+    #[serde(default)]
+    pub permission_mode: Option<PermissionMode>,
+    /// `deny` unless given.
+    #[serde(default)]
+    pub confirmation_fallback: Option<String>,
+    /// System prompt.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// Turn limit of a request; 200 unless given.
+    #[serde(default)]
+    pub max_turns: Option<f64>,
+    /// Bound of one tool call; 600000 unless given.
+    #[serde(default)]
+    pub tool_timeout_ms: Option<f64>,
+    /// Concurrency limits.
+    #[serde(default)]
+    pub tool_concurrency: Option<ConcurrencyConfig>,
+    /// Longest result of a custom tool.
+    #[serde(default)]
+    pub max_tool_result_bytes: Option<f64>,
+    /// Default runtime context.
+    #[serde(default)]
+    pub default_context: Option<Value>,
+    /// Structured output.
+    #[serde(default)]
+    pub output_format: Option<Box<RawValue>>,
+    /// Services the Session offers to tools that declare them.
+    #[serde(default)]
+    pub available_services: Vec<String>,
+}
+
+/// `toolConcurrency`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConcurrencyConfig {
+    /// Running readonly calls.
+    pub readonly: Option<f64>,
+    /// Running write calls.
+    pub write: Option<f64>,
+    /// Running execute calls.
+    pub execute: Option<f64>,
+    /// Waiting calls.
+    pub queue: Option<f64>,
+}
+
+/// What a Session is made of.
+pub struct SessionParts {
+    /// Identifier.
+    pub id: SessionId,
+    /// Changeable settings.
+    pub settings: Settings,
+    /// Runs its tool calls.
+    pub pipeline: Pipeline,
+    /// Answers.
+    pub model: Arc<dyn Model>,
+    /// History it starts with.
+    pub conversation: Conversation,
+}
+
+impl SessionConfig {
+    /// Parses the JSON text of the options.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` naming what is wrong.
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|error| Error::config(format!("session options: {error}")))
+    }
+
+    /// Builds the parts. Tools are registered through the filters; nothing is started.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` for a value that cannot be honoured, `TOOL_DEFINITION_ERROR` for a tool that cannot be registered.
+    pub fn into_parts(
+        self,
+        id: SessionId,
+        model: Arc<dyn Model>,
+        custom: Vec<Arc<dyn AnyTool>>,
+        permission: Option<Arc<dyn PermissionPort>>,
+        confirmation: Option<Arc<dyn ConfirmationPort>>,
+        conversation: Conversation,
+    ) -> Result<SessionParts> {
+        let name = self.model.trim();
+        if name.is_empty() {
+            return Err(Error::config("model must be a non-empty string"));
+        }
+        let model_name: Arc<str> = name.into();
+        let timeout = positive("toolTimeoutMs", self.tool_timeout_ms, MAX_TIMEOUT_MS)?.unwrap_or(600_000);
+        let max_turns = positive("maxTurns", self.max_turns, f64::from(u32::MAX))?.unwrap_or(200);
+        let max_context_tokens =
+            positive("maxContextTokens", self.max_context_tokens, 9_007_199_254_740_991.0)?.unwrap_or(128_000);
+        let max_output_tokens = positive("maxOutputTokens", self.max_output_tokens, 9_007_199_254_740_991.0)?;
+        let max_result_bytes = positive("maxToolResultBytes", self.max_tool_result_bytes, MAX_TIMEOUT_MS)?;
+        if let Some(temperature) = self.temperature
+            && !(0.0..=2.0).contains(&temperature)
+        {
+            return Err(Error::config(format!("temperature must be between 0 and 2, got {temperature}")));
+        }
+        let fallback = match self.confirmation_fallback.as_deref() {
+            None | Some("deny") => ConfirmationFallback::Deny,
+            Some("allow") => ConfirmationFallback::Allow,
+            Some(other) => {
+                return Err(Error::config(format!(
+                    "confirmationFallback must be \"deny\" or \"allow\", got \"{other}\""
+                )));
+            }
+        };
+        let limits = limits(self.tool_concurrency.as_ref())?;
+        let filter = ToolFilter {
+            allowed: self.allowed_tools.map(|names| names.into_iter().collect()),
+            disallowed: self.disallowed_tools.unwrap_or_default().into_iter().collect(),
+        };
+        let mut registry = RegistryBuilder::default();
+        let builtin = match self.profile {
+            Profile::Local => tools::builtin_tools(),
+            Profile::Server => Vec::new(),
+        };
+        let sourced = builtin
+            .into_iter()
+            .map(|tool| (tool, SourceInfo::builtin()))
+            .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
+        for (tool, source) in sourced {
+            let spec = tool.spec();
+            if let Some(missing) = spec.services.iter().find(|service| !self.available_services.contains(service)) {
+                tracing::debug!(tool = %spec.name, service = %missing, "tool not registered: a declared service is missing");
+                continue;
+            }
+            if filter.admits(&spec.name) {
+                registry
+                    .register(tool, source)
+                    .map_err(|error| Error::new(ErrorCode::ToolDefinitionError, error.to_string()))?;
+            }
+        }
+        let default_context = self.default_context.unwrap_or(Value::Null);
+        // A malformed context fails here, not at the first request.
+        context::snapshot(id.as_str(), "", default_context.clone())?;
+        let config = PipelineConfig {
+            tool_timeout: Duration::from_millis(timeout),
+            limits,
+            fallback,
+            max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
+        };
+        Ok(SessionParts {
+            settings: Settings {
+                model_name,
+                system: self.system_prompt.filter(|text| !text.is_empty()).map(|text| Arc::new(Message::system(text))),
+                temperature: Some(self.temperature.unwrap_or(0.7)),
+                max_output_tokens,
+                max_context_tokens,
+                output_format: self.output_format.map(Arc::from),
+                provider_options: self.provider_options.map(Arc::new),
+                max_turns: max_turns as u32,
+                mode: self.permission_mode.unwrap_or_default(),
+                sources: self.tool_source_policy.unwrap_or_default(),
+                default_context,
+            },
+            pipeline: Pipeline::new(Arc::new(registry.build()), config, permission, confirmation),
+            model,
+            conversation,
+            id,
+        })
+    }
+}
+
+/// A positive integer up to `max`, or absent.
+///
+/// # Errors
+/// `CONFIG_ERROR` naming the option and the value.
+pub fn positive(name: &str, value: Option<f64>, max: f64) -> Result<Option<u64>> {
+    match value {
+        None => Ok(None),
+        Some(value) if value.fract() == 0.0 && (1.0..=max).contains(&value) => Ok(Some(value as u64)),
+        Some(value) => Err(Error::config(format!("{name} must be an integer from 1 to {max}, got {value}"))),
+    }
+}
+
+fn limits(config: Option<&ConcurrencyConfig>) -> Result<Limits> {
+    let mut limits = Limits::default();
+    let Some(config) = config else { return Ok(limits) };
+    for (name, value, slot) in [
+        ("toolConcurrency.readonly", config.readonly, &mut limits.readonly),
+        ("toolConcurrency.write", config.write, &mut limits.write),
+        ("toolConcurrency.execute", config.execute, &mut limits.execute),
+        ("toolConcurrency.queue", config.queue, &mut limits.queue),
+    ] {
+        if let Some(n) = positive(name, value, 100_000.0)? {
+            *slot = n as usize;
+        }
+    }
+    Ok(limits)
+}

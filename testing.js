@@ -1,0 +1,3 @@
+// The embedded offline provider, for tests of agents.
+
+export { scriptedProvider } from './js/scripted-provider.js';
