@@ -143,7 +143,8 @@ fn edit(
     let written = operation::replace(Action::Edit, &place, &opened, Some(&old_bytes), &new_bytes, cancel)?;
     operation::remember_written(caller.session(), path, &written, &new_bytes);
     let replaced = found.ranges.len();
-    Ok((render(path, params, caller, &old, &new, &found, utf16, &written), replaced))
+    let change = Change { old: &old, new: &new, found: &found, utf16, written: &written };
+    Ok((render(path, params, caller, &change), replaced))
 }
 
 /// The text to search: the file's own bytes, or the text of a UTF-16 file.
@@ -219,17 +220,17 @@ fn not_found(path: &Path, text: &[u8], needle: &str) -> ToolFailure {
     ToolFailure::new(model, error)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the result of an edit tells all of this")]
-fn render(
-    path: &Path,
-    params: &Params,
-    caller: &Caller,
-    old: &[u8],
-    new: &Edited,
-    found: &Matches,
+/// An edit that was done.
+struct Change<'a> {
+    old: &'a [u8],
+    new: &'a Edited,
+    found: &'a Matches,
     utf16: Option<Utf16>,
-    written: &Written,
-) -> ToolSuccess {
+    written: &'a Written,
+}
+
+fn render(path: &Path, params: &Params, caller: &Caller, change: &Change<'_>) -> ToolSuccess {
+    let &Change { old, new, found, utf16, written } = change;
     let (old_text, new_text) = (String::from_utf8_lossy(old), String::from_utf8_lossy(&new.bytes));
     let (original_size, new_size) = (utf16_len(&old_text), utf16_len(&new_text));
     let replacements = found.ranges.len();

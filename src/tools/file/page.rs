@@ -158,6 +158,13 @@ impl Page {
 
     /// The numbered lines, followed by notes on what is not shown; `rest_of_line` says how to see a cut line.
     pub fn text(self, total: Option<u64>, rest_of_line: &str) -> String {
+        if self.lines == 0 {
+            let total = total.unwrap_or_default();
+            let (lines, first) = (if total == 1 { "line" } else { "lines" }, self.first);
+            return format!(
+                "[Nothing to show: the file has {total} {lines}, offset {first} is past its end. Offsets start at 0.]"
+            );
+        }
         let mut text = self.out;
         for (line, bytes) in &self.cut {
             let _ = write!(
@@ -198,7 +205,9 @@ mod tests {
         assert_eq!(page(text, 1, 1, 99).0, "     2→second");
         assert_eq!(page(text, 0, 10_000, 99).0, "     1→first\n     2→second\n     3→third\n     4→");
         assert_eq!(page(text, 2, u64::MAX, 1).0, "     3→third\n     4→");
-        assert_eq!((page(text, 50, 5, 3).0.as_str(), page(text, 50, 5, 3).1), ("", 4));
+        let (beyond, total, metadata) = page(text, 50, 5, 3);
+        assert_eq!(beyond, "[Nothing to show: the file has 4 lines, offset 50 is past its end. Offsets start at 0.]");
+        assert_eq!((total, &metadata["lines_read"]), (4, &json!(0)));
         assert_eq!(page(b"", 0, 1, 1).0, "     1→");
         assert_eq!(page(b"a\r\nb\r\n", 0, 1, 1).0, "     1→a\r");
     }
@@ -252,7 +261,8 @@ mod tests {
             let expected: Vec<String> = lines.iter().enumerate().skip(first as usize).take(limit as usize)
                 .map(|(n, line)| format!("{:>6}→{line}", n + 1)).collect();
             let (shown, total, metadata) = page(text.as_bytes(), first, limit, step);
-            prop_assert_eq!(shown, expected.join("\n"));
+            let nothing = expected.is_empty() && shown.starts_with("[Nothing");
+            prop_assert!(nothing || shown == expected.join("\n"), "{}", shown);
             prop_assert_eq!(total, lines.len() as u64);
             prop_assert_eq!(&metadata["lines_read"], &json!(expected.len()));
         }
