@@ -1,7 +1,10 @@
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
+use super::operation::{Action, Opened, Problem};
+use super::place::{Parents, Place};
 use super::*;
+use crate::tools::paths::Roots;
 
 /// WR06: what was approved is swapped for a link before it runs.
 #[tokio::test]
@@ -129,4 +132,78 @@ async fn a_full_disk_leaves_the_old_bytes_and_no_temporary_file() {
         world.edit_all("f", &old, "small").await.unwrap();
         assert_eq!(world.bytes("f"), b"small");
     }
+}
+
+fn place(world: &World, name: &str) -> Place {
+    let roots = Roots::from_snapshot(&world.snapshot()).unwrap();
+    operation::find(&roots, &world.root.join(name), Parents::Existing).unwrap()
+}
+
+fn replace(world: &World, place: &Place, opened: &Opened) -> Result<operation::Written, Problem> {
+    operation::replace(Action::Edit, place, opened, None, b"mine", &world.cancel)
+}
+
+#[test]
+fn a_change_between_the_guard_and_the_replacement_is_noticed() {
+    let stale = |outcome: Result<operation::Written, Problem>| match outcome {
+        Err(Problem::Told(failure)) => assert_eq!(failure.error.code.as_deref(), Some("FILE_STALE")),
+        other => panic!("{other:?}"),
+    };
+    for links in [1, 2] {
+        let world = World::with("f", "old");
+        if links == 2 {
+            fs::hard_link(world.root.join("f"), world.base.join("other name")).unwrap();
+        }
+        let place = place(&world, "f");
+        let opened = operation::open(&place).unwrap();
+        fs::write(world.root.join("f"), "theirs").unwrap();
+        stale(replace(&world, &place, &opened));
+        assert_eq!((world.bytes("f"), world.names()), (b"theirs".to_vec(), vec!["f".to_owned()]));
+    }
+    let world = World::with("f", "old");
+    let gone = place(&world, "f");
+    let opened = operation::open(&gone).unwrap();
+    fs::remove_file(world.root.join("f")).unwrap();
+    assert!(replace(&world, &gone, &opened).is_err());
+    assert!(world.names().is_empty());
+    fs::write(world.root.join("f"), "theirs").unwrap();
+    stale(operation::create(Action::Write, &gone, b"mine", &world.cancel));
+    assert_eq!((world.bytes("f"), world.names()), (b"theirs".to_vec(), vec!["f".to_owned()]));
+}
+
+#[test]
+fn a_link_swapped_in_between_the_guard_and_the_replacement_is_not_followed() {
+    let world = World::with("f", "old");
+    let secret = world.base.join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let place = place(&world, "f");
+    let opened = operation::open(&place).unwrap();
+    fs::remove_file(world.root.join("f")).unwrap();
+    symlink(&secret, world.root.join("f")).unwrap();
+    assert!(matches!(replace(&world, &place, &opened), Err(Problem::Moved)));
+    assert_eq!(fs::read(&secret).unwrap(), b"secret");
+    assert_eq!(world.names(), ["f"]);
+}
+
+#[test]
+fn a_cancelled_replacement_leaves_the_old_bytes_and_no_temporary_file() {
+    let world = World::with("f", "old");
+    let place = place(&world, "f");
+    let opened = operation::open(&place).unwrap();
+    world.cancel.cancel(CancelReason::Deadline);
+    assert!(matches!(replace(&world, &place, &opened), Err(Problem::Cancelled)));
+    assert_eq!((world.bytes("f"), world.names()), (b"old".to_vec(), vec!["f".to_owned()]));
+}
+
+/// Root may write into any directory; everybody else gets the file overwritten where it lies.
+#[tokio::test]
+async fn a_directory_that_takes_no_new_file_does_not_stop_an_edit() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::with("f", "old");
+    world.read("f").await;
+    fs::set_permissions(&world.root, fs::Permissions::from_mode(0o555)).unwrap();
+    let success = world.edit("f", "old", "new").await;
+    fs::set_permissions(&world.root, fs::Permissions::from_mode(0o755)).unwrap();
+    let in_place = success.unwrap().metadata.contains_key("written_in_place");
+    assert_eq!((world.bytes("f"), in_place), (b"new".to_vec(), !rustix::process::geteuid().is_root()));
 }
