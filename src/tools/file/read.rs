@@ -27,10 +27,12 @@ use crate::tools::paths::{Missing, Roots};
 const NAME: &str = "Read";
 /// Longest result in characters; the pipeline keeps longer ones as an artifact.
 const MAX_RESULT_CHARS: usize = 500_000;
-/// Largest file that is read as a whole: it is held in memory twice, once as bytes and once as the result.
+/// Largest result of a whole file; the pipeline takes no larger one.
 const MAX_WHOLE: u64 = 10 * 1024 * 1024;
 /// Bytes scanned to count the lines of a file once the wanted ones were found.
 const MAX_COUNTED: u64 = 256 * 1024 * 1024;
+
+const READ_A_PART: &str = "use offset and limit to read a part of it";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string","minLength":1,"description":"Absolute path of the file to read"},"offset":{"type":"integer","minimum":0,"description":"First line to read, counted from 0"},"limit":{"type":"integer","minimum":1,"maximum":10000,"description":"Number of lines to read"},"encoding":{"type":"string","enum":["utf8","base64","binary"],"default":"utf8","description":"How to give the content: utf8 text, base64, or binary (one character a byte)"}},"required":["file_path","encoding"]}"#;
 
@@ -150,6 +152,10 @@ fn read(
         (content, range) => whole(&mut opened, start, content, range, &extension, params.encoding, cancel)?,
     };
     operation::remember(session, path, &stat, reading.hash);
+    // Other encodings can grow on the way to UTF-8.
+    if reading.model.len() as u64 > MAX_WHOLE {
+        return Err(Problem::TooLarge { size: reading.model.len() as u64, limit: MAX_WHOLE, advice: READ_A_PART });
+    }
     Ok(render(reading, path, &extension, &stat))
 }
 
@@ -211,10 +217,16 @@ fn whole(
     cancel: &CancelToken,
 ) -> Result<Reading, Problem> {
     let advice = match content {
-        Content::Text => "use offset and limit to read a part of it",
+        Content::Text => READ_A_PART,
         _ => "use Bash to look at a part of it",
     };
-    let bytes = opened.read_all(start, MAX_WHOLE, advice, cancel)?;
+    // What the bytes may become must fit: base64 takes four characters for three bytes, a character up to U+00FF two.
+    let limit = match (content, encoding) {
+        (Content::Binary, Encoding::Binary) => MAX_WHOLE / 2,
+        (Content::Binary, _) => MAX_WHOLE / 4 * 3,
+        _ => MAX_WHOLE,
+    };
+    let bytes = opened.read_all(start, limit, advice, cancel)?;
     let hash = Some(super::records::hash(&bytes));
     let mut metadata = Metadata::new();
     let model = match content {

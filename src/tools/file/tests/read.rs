@@ -140,6 +140,28 @@ async fn a_file_that_is_too_large_names_what_works_and_it_does() {
 }
 
 #[tokio::test]
+async fn no_result_is_larger_than_the_pipeline_takes() {
+    const MIB: usize = 1 << 20;
+    for (name, size, encoding, fits) in [
+        ("a.txt", 10 * MIB, "utf8", true),
+        ("a.txt", 10 * MIB + 1, "utf8", false),
+        ("a.png", 15 * MIB / 2, "utf8", true),
+        ("a.png", 8 * MIB, "utf8", false),
+        ("a.txt", 5 * MIB, "binary", true),
+        ("a.txt", 6 * MIB, "binary", false),
+        ("lossy", 4 * MIB, "utf8", false),
+    ] {
+        let byte = if name == "a.txt" && encoding == "utf8" { b'a' } else { 0xFF };
+        let world = World::with(name, vec![byte; size]);
+        let read = world.call("Read", json!({ "file_path": world.path(name), "encoding": encoding })).await;
+        match read {
+            Ok(read) => assert!(fits && read.model.as_text().len() <= 10 * MIB, "{name} {size}"),
+            Err(failure) => assert!(!fits && failure.error.code.as_deref() == Some("FILE_TOO_LARGE"), "{failure:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn missing_files_and_directories_are_told_apart() {
     let world = World::new();
     fs::create_dir(world.root.join("sub")).unwrap();
