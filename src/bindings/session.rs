@@ -270,7 +270,9 @@ pub fn settle(handle: &External<NativeSession>, call: u32, kind: u32, text: Stri
         }
         Some(stream) => {
             let held = mailbox.env().hold_wake();
-            let used = stream.task.poll_after(budget, || drop(mailbox.settle(call, answer)));
+            let used = stream.task.poll_after(budget, || {
+                mailbox.settle(call, answer);
+            });
             handle.inline_left.fetch_sub(used.min(budget), Ordering::Relaxed);
             held && mailbox.env().release_wake()
         }

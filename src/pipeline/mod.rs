@@ -64,7 +64,7 @@ impl Default for PipelineConfig {
             tool_timeout: Duration::from_millis(600_000),
             limits: Limits::default(),
             fallback: ConfirmationFallback::Deny,
-            max_result_bytes: 32 << 20,
+            max_result_bytes: 10 << 20,
         }
     }
 }
