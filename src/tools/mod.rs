@@ -1,6 +1,7 @@
 //! The built-in tools, one directory a family. A tool sees only its contract: never the Session, the pipeline or the
 //! registry. Each family has one owner of its capability.
 
+pub mod file;
 pub mod paths;
 pub mod search;
 
@@ -10,7 +11,9 @@ use crate::contract::AnyTool;
 
 /// All built-in tools in their documented order. The values are shared: listing them costs a few reference counts.
 pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
-    search::tools()
+    let mut tools = file::tools();
+    tools.extend(search::tools());
+    tools
 }
 
 /// Whether the built-in tools hold anything for a Session that closing has to wait for.
@@ -21,5 +24,5 @@ pub fn holds_for_session(session: &str) -> bool {
 
 /// Releases what the built-in tools hold for a Session: background shells, file records.
 pub async fn close_session(session: &str) {
-    let _ = session;
+    file::forget_session(session);
 }
