@@ -174,3 +174,19 @@ impl<V> Drop for SendOnDrop<V> {
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_bounded_sorted_and_counted() {
+        let (mut one, mut other) = (Warnings::default(), Warnings::default());
+        for i in 0..30 {
+            one.push(format!("b{i:02}"));
+        }
+        other.push("a".into());
+        one.merge(other);
+        assert_eq!((one.count, one.texts.len(), one.texts[0].as_str()), (31, MAX_WARNINGS, "a"));
+    }
+}

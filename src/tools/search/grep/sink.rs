@@ -247,4 +247,19 @@ mod tests {
     fn bytes_that_are_not_utf8_are_replaced() {
         assert_eq!(excerpt(b"a\xFFb\n", false, &matcher("a")).0, "a\u{FFFD}b");
     }
+
+    #[test]
+    fn lines_beyond_the_room_are_counted_or_end_the_search_and_are_told() {
+        let text = b"one\ntwo\nthree\nfour\n";
+        let (any, stop) = (matcher("."), Stop::default());
+        let room = 2 * (size_of::<Line>() + 4);
+        let search = |mut sink: Lines<'_>| {
+            Searcher::new().search_slice(&any, text, &mut sink).expect("searched");
+            let kept: Vec<String> = sink.kept.into_iter().map(|line| line.text).collect();
+            (kept.join(" "), sink.count, sink.overflow)
+        };
+        assert_eq!(search(Lines::counting(&any, &stop, room)), ("one two".into(), 4, true));
+        assert_eq!(search(Lines::window(&any, &stop, 1..4, room)), ("two three".into(), 4, true));
+        assert_eq!(search(Lines::window(&any, &stop, 1..3, 1000)), ("two three".into(), 3, false));
+    }
 }
