@@ -63,3 +63,50 @@ pub(super) async fn run<T: Send + 'static>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::CancelReason;
+    use crate::tools::search::testing::tree;
+    use tokio::sync::oneshot;
+
+    /// Work that runs until it is stopped, and says when it began and when it ended.
+    fn endless() -> (impl FnOnce(&Stop) + Send + 'static, oneshot::Receiver<()>, oneshot::Receiver<()>) {
+        let ((begin, begun), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let work = move |stop: &Stop| {
+            let _ = begin.send(());
+            while !stop.is_set() {
+                std::thread::yield_now();
+            }
+            let _ = end.send(());
+        };
+        (work, begun, ended)
+    }
+
+    #[tokio::test]
+    async fn cancelling_stops_the_work_and_waits_for_it() {
+        let cx = tree(&[]).context();
+        let (work, begun, mut ended) = endless();
+        let cancel = async {
+            begun.await.expect("begun");
+            cx.cancel.cancel(CancelReason::Abort);
+        };
+        let (result, ()) = tokio::join!(run(&cx, work), cancel);
+        assert!(matches!(result, Ok(Ended::Aborted)));
+        assert_eq!(ended.try_recv(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn dropping_the_call_stops_the_work() {
+        let cx = tree(&[]).context();
+        let (work, begun, ended) = endless();
+        let mut call = Box::pin(run(&cx, work));
+        tokio::select! {
+            _ = &mut call => panic!("ended by itself"),
+            begun = begun => begun.expect("begun"),
+        }
+        drop(call);
+        ended.await.expect("ended");
+    }
+}

@@ -149,7 +149,8 @@ impl<'a> Worker<'a> {
     }
 
     fn count(&mut self, path: &Path, input: &mut Input<'_>, first_only: bool) -> io::Result<()> {
-        let mut sink = if first_only { Counter::first(&self.matcher) } else { Counter::all(&self.matcher) };
+        let mut sink =
+            if first_only { Counter::first(&self.matcher, self.stop) } else { Counter::all(&self.matcher, self.stop) };
         self.searcher.search_reader(&self.matcher, input, &mut sink)?;
         if sink.count > 0 {
             self.hits.push(Hits { path: path.to_owned(), entries: 1, count: sink.count, lines: None });
@@ -158,7 +159,7 @@ impl<'a> Worker<'a> {
     }
 
     fn lines(&mut self, path: &Path, input: &mut Input<'_>) -> io::Result<()> {
-        let mut sink = Lines::counting(&self.matcher, MAX_OUTPUT_BYTES);
+        let mut sink = Lines::counting(&self.matcher, self.stop, MAX_OUTPUT_BYTES);
         self.searcher.search_reader(&self.matcher, input, &mut sink)?;
         if let Some(offset) = sink.binary_at()
             && sink.count > 0
@@ -177,7 +178,7 @@ impl<'a> Worker<'a> {
     /// Says too whether there were more than fit into a result.
     fn lines_again(&mut self, path: &Path, range: Range<u64>) -> io::Result<(Vec<Line>, bool)> {
         let mut input = Input { file: open(path)?, stop: self.stop, bytes: 0 };
-        let mut sink = Lines::window(&self.matcher, range, MAX_OUTPUT_BYTES);
+        let mut sink = Lines::window(&self.matcher, self.stop, range, MAX_OUTPUT_BYTES);
         self.searcher.search_reader(&self.matcher, &mut input, &mut sink)?;
         Ok((sink.kept, sink.overflow))
     }

@@ -8,6 +8,8 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
+use crate::tools::search::stop::Stop;
+
 /// Longest line shown, in characters; long lines are cut around their first match.
 const MAX_LINE_CHARS: usize = 2000;
 /// Characters shown before the match of a line that is cut.
@@ -19,18 +21,19 @@ const MAX_LOOK_AHEAD: usize = 128;
 #[derive(Debug)]
 pub(super) struct Counter<'a> {
     matcher: &'a RegexMatcher,
+    stop: &'a Stop,
     first_only: bool,
     /// Matching lines; in multi-line searches matches.
     pub(super) count: u64,
 }
 
 impl<'a> Counter<'a> {
-    pub(super) fn first(matcher: &'a RegexMatcher) -> Self {
-        Self { matcher, first_only: true, count: 0 }
+    pub(super) fn first(matcher: &'a RegexMatcher, stop: &'a Stop) -> Self {
+        Self { matcher, stop, first_only: true, count: 0 }
     }
 
-    pub(super) fn all(matcher: &'a RegexMatcher) -> Self {
-        Self { matcher, first_only: false, count: 0 }
+    pub(super) fn all(matcher: &'a RegexMatcher, stop: &'a Stop) -> Self {
+        Self { matcher, stop, first_only: false, count: 0 }
     }
 }
 
@@ -43,7 +46,7 @@ impl Sink for Counter<'_> {
             return Ok(false);
         }
         self.count += if searcher.multi_line_with_matcher(self.matcher) { matches_in(self.matcher, found)? } else { 1 };
-        Ok(true)
+        Ok(!self.stop.is_set())
     }
 
     fn finish(&mut self, searcher: &Searcher, finish: &SinkFinish) -> io::Result<()> {
@@ -84,6 +87,7 @@ pub(super) struct Line {
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     matcher: &'a RegexMatcher,
+    stop: &'a Stop,
     from: u64,
     to: u64,
     room: usize,
@@ -101,18 +105,19 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Counts all entries and keeps them while `room` bytes last.
-    pub(super) fn counting(matcher: &'a RegexMatcher, room: usize) -> Self {
-        Self::new(matcher, 0..u64::MAX, room, false)
+    pub(super) fn counting(matcher: &'a RegexMatcher, stop: &'a Stop, room: usize) -> Self {
+        Self::new(matcher, stop, 0..u64::MAX, room, false)
     }
 
     /// Keeps entries `range` while `room` bytes last, then stops.
-    pub(super) fn window(matcher: &'a RegexMatcher, range: Range<u64>, room: usize) -> Self {
-        Self::new(matcher, range, room, true)
+    pub(super) fn window(matcher: &'a RegexMatcher, stop: &'a Stop, range: Range<u64>, room: usize) -> Self {
+        Self::new(matcher, stop, range, room, true)
     }
 
-    fn new(matcher: &'a RegexMatcher, range: Range<u64>, room: usize, stop_when_full: bool) -> Self {
+    fn new(matcher: &'a RegexMatcher, stop: &'a Stop, range: Range<u64>, room: usize, stop_when_full: bool) -> Self {
         Self {
             matcher,
+            stop,
             from: range.start,
             to: range.end,
             room,
@@ -165,7 +170,7 @@ impl Sink for Lines<'_> {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(!self.stop.is_set())
     }
 
     fn context(&mut self, searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
@@ -241,5 +246,20 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_replaced() {
         assert_eq!(excerpt(b"a\xFFb\n", false, &matcher("a")).0, "a\u{FFFD}b");
+    }
+
+    #[test]
+    fn lines_beyond_the_room_are_counted_or_end_the_search_and_are_told() {
+        let text = b"one\ntwo\nthree\nfour\n";
+        let (any, stop) = (matcher("."), Stop::default());
+        let room = 2 * (size_of::<Line>() + 4);
+        let search = |mut sink: Lines<'_>| {
+            Searcher::new().search_slice(&any, text, &mut sink).expect("searched");
+            let kept: Vec<String> = sink.kept.into_iter().map(|line| line.text).collect();
+            (kept.join(" "), sink.count, sink.overflow)
+        };
+        assert_eq!(search(Lines::counting(&any, &stop, room)), ("one two".into(), 4, true));
+        assert_eq!(search(Lines::window(&any, &stop, 1..4, room)), ("two three".into(), 4, true));
+        assert_eq!(search(Lines::window(&any, &stop, 1..3, 1000)), ("two three".into(), 3, false));
     }
 }

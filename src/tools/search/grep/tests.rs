@@ -355,3 +355,19 @@ async fn a_file_that_cannot_be_read_is_a_warning_and_matches_stay() {
     let warned = (&facts["partial"], &facts["exit_code"]) == (&json!(true), &json!(2));
     assert_eq!(warned, !readable_anyway, "{facts}");
 }
+
+#[tokio::test]
+async fn a_line_too_long_to_hold_is_a_warning_and_other_matches_stay() {
+    let tree = tree(&[("a.txt", "x\n"), ("c.txt", "x\n")]);
+    tree.put("b.txt", &vec![b'x'; 33 << 20]);
+    let outcome = grep(&tree, json!({ "pattern": "x" })).await;
+    let facts = metadata(&outcome);
+    assert_eq!(
+        (&facts["original_total"], &facts["partial"], &facts["exit_code"]),
+        (&json!(2), &json!(true), &json!(2))
+    );
+    let warning = facts["warnings"][0].as_str().expect("text");
+    assert!(warning.contains("b.txt: configured allocation limit"), "{warning}");
+    let list = model_json(&outcome);
+    assert!(list[2]["note"].as_str().expect("note").contains(warning), "{list}");
+}
