@@ -39,6 +39,7 @@ export class SdkError extends Error {
   }
 
   static [Symbol.hasInstance](value) {
+    // biome-ignore lint/complexity/noThisInStatic: `this` is the subclass that is asked
     return Function.prototype[Symbol.hasInstance].call(this, value) || isOne(this, value);
   }
 }

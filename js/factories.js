@@ -22,7 +22,8 @@ export function sessionsOf(profile) {
         if (event.type === 'result') result = event;
       }
       if (result === undefined) throw errorOf({ code: 'ABORT', message: 'the request was aborted' });
-      if (result.subtype === 'error') throw errorOf({ code: 'INTERNAL', message: result.error ?? 'the request failed' });
+      if (result.subtype === 'error')
+        throw errorOf({ code: 'INTERNAL', message: result.error ?? 'the request failed' });
       const { toolCalls, turnsCount } = session.lastRequest();
       return { result: result.content ?? '', toolCalls, usage, duration: performance.now() - started, turnsCount };
     } finally {

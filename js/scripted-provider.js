@@ -25,7 +25,8 @@ class Script {
     const count = turns.length;
     this.#left = count;
     return (request) => {
-      if (turns.length === 0) throw new Error(`no turn is left: ${count} were scripted, and the model was called again`);
+      if (turns.length === 0)
+        throw new Error(`no turn is left: ${count} were scripted, and the model was called again`);
       const turn = turns.shift();
       this.#left = turns.length;
       return typeof turn === 'function' ? turn(request) : turn;

@@ -350,7 +350,7 @@ export class Session {
     return this.#confirmation.requestConfirmation(details);
   }
 
-  #runTool(open, index, params, toolUseId, messageId, permissionMode) {
+  #runTool(open, index, params, _toolUseId, messageId, permissionMode) {
     const definition = this.#tools[index];
     const context = this.#context(open, definition, messageId, permissionMode);
     const execute = authoredExecute(definition);

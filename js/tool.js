@@ -18,6 +18,7 @@ export function defineTool(definition) {
   checkSideEffect(sideEffect);
   const tool = {
     ...definition,
+    // biome-ignore lint/correctness/useYield: an authored tool yields nothing; the protocol is a generator all the same
     async *execute(params, context) {
       const data = await execute(params, context);
       return { status: 'success', model: data, data };

@@ -235,7 +235,10 @@ mod tests {
     fn queue() -> (EventQueue, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counter = wakes.clone();
-        (EventQueue::new(move || drop(counter.fetch_add(1, Ordering::SeqCst))), wakes)
+        let ready = move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        };
+        (EventQueue::new(ready), wakes)
     }
 
     fn texts(frame: &Frame) -> Vec<(u32, String)> {

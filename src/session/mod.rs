@@ -341,6 +341,7 @@ impl Session {
     }
 
     fn release(&self) {
+        tools::forget_session(self.id.as_str());
         self.root.cancel(CancelReason::Close);
         self.pipeline.artifacts().clear();
     }
