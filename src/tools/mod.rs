@@ -24,5 +24,10 @@ pub fn holds_for_session(session: &str) -> bool {
 
 /// Releases what the built-in tools hold for a Session: background shells, file records.
 pub async fn close_session(session: &str) {
+    forget_session(session);
+}
+
+/// Forgets what costs nothing to release: which files a Session has read.
+pub fn forget_session(session: &str) {
     file::forget_session(session);
 }
