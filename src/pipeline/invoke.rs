@@ -34,7 +34,7 @@ impl Pipeline {
         let work: BoxFuture<'static, ToolOutcome> = Box::pin(async move {
             let outcome = AssertUnwindSafe(tool.tool.execute(prepared.arguments, context)).catch_unwind().await;
             drop(leases);
-            outcome.unwrap_or_else(|panic| ToolOutcome::Error(panicked(&panic)))
+            outcome.unwrap_or_else(|panic| ToolOutcome::Error(panicked(&*panic)))
         });
         let outcome = self.bounded(&name, work, &cancel, cx).await;
         CallReport { outcome, input, duration: started.elapsed(), exit_loop: false }
@@ -50,7 +50,11 @@ impl Pipeline {
         let limit = self.config.tool_timeout;
         let timed_out = tokio::select! {
             biased;
-            outcome = &mut work => return outcome,
+            outcome = &mut work => return match outcome {
+                // A tool that listens may end before the cancellation is noticed here.
+                ToolOutcome::Error(failure) if cx.cancel.is_cancelled() => ToolOutcome::Error(interrupted(Some(failure))),
+                outcome => outcome,
+            },
             () = cx.cancel.cancelled() => false,
             () = tokio::time::sleep(limit) => true,
         };
