@@ -233,8 +233,8 @@ export type AgentResponseSubmission = Extract<InputSubmission, { status: 'starte
  *
  * The Session is fully initialised when the promise resolves. Close it, or hold it with `await using`.
  *
- * @throws {ConfigError} An option has a value that cannot be honoured, two tools share a name or alias, or a schema
- *   cannot be compiled.
+ * @throws {ConfigError} An option has a value that cannot be honoured.
+ * @throws {SdkError} Two tools share a name or alias, or a schema cannot be compiled (`TOOL_DEFINITION_ERROR`).
  * @throws {ProviderRegistryError} `provider.type` has no adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
  */
 export declare function createSession(options: SessionOptions): Promise<ISession>;
@@ -587,8 +587,11 @@ export type SessionStreamEvent =
   | { type: 'usage'; sessionId: SessionId; usage: TokenUsage }
   /** The request is over. `content` is the final text. */
   | { type: 'result'; sessionId: SessionId; subtype: 'success' | 'error'; content?: string; error?: string }
-  /** The request failed. `code` is stable, see {@link SdkErrorCode}; `message` is for people. */
-  | { type: 'error'; sessionId: SessionId; message: string; code?: SdkErrorCode };
+  /**
+   * The request failed. `code` is stable, see {@link SdkErrorCode}; `message` is for people; `status` is the provider's
+   * HTTP status, for errors that come from one.
+   */
+  | { type: 'error'; sessionId: SessionId; message: string; code?: SdkErrorCode; status?: number };
 
 /**
  * Defines a tool. This is the only way to author one.

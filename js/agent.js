@@ -225,7 +225,8 @@ export class AgentResponse {
 }
 
 function failOn(event) {
-  if (event.type === 'error') throw errorOf({ code: event.code ?? 'INTERNAL', message: event.message });
+  if (event.type === 'error')
+    throw errorOf({ code: event.code ?? 'INTERNAL', message: event.message, status: event.status });
   if (event.type === 'result' && event.subtype === 'error') {
     throw errorOf({ code: 'INTERNAL', message: event.error ?? 'the request failed' });
   }

@@ -243,7 +243,7 @@ holds<Equal<Fields<'tool_permission_updates'>, 'id' | 'name' | 'updates'>>();
 holds<Equal<Fields<'tool_result'>, 'id' | 'name' | 'output' | 'display' | 'isError'>>();
 holds<Equal<Fields<'usage'>, 'usage'>>();
 holds<Equal<Fields<'result'>, 'subtype' | 'content' | 'error'>>();
-holds<Equal<Fields<'error'>, 'message' | 'code'>>();
+holds<Equal<Fields<'error'>, 'message' | 'code' | 'status'>>();
 
 // The stream is a full generator: it can be left, and driven by hand.
 const stream = session.stream();

@@ -267,7 +267,7 @@ impl Session {
             Err(_) => {
                 let error = Error::internal("the request driver panicked; this is a bug of the package");
                 tracing::error!(request = %request, "the request driver panicked");
-                events.push_event(&SessionEvent::Error { message: error.message.clone(), code: error.code.as_str() });
+                events.push_event(&SessionEvent::from(&error));
                 RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
             }
         };
