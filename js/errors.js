@@ -158,8 +158,16 @@ function fromNative(thrown) {
   return new SdkError(`the native core failed: ${text ?? thrown}`, { code: 'INTERNAL', cause: thrown });
 }
 
-/** Anything thrown, as plain data for the native core. */
+/** Anything thrown, as plain data for the native core. Never throws itself, whatever getters or proxies do. */
 export function describe(thrown) {
+  try {
+    return plain(thrown);
+  } catch {
+    return { name: 'Error', message: 'something was thrown that cannot be read' };
+  }
+}
+
+function plain(thrown) {
   if (thrown instanceof Error || (typeof thrown === 'object' && thrown !== null && 'message' in thrown)) {
     const { name, message, stack, code } = thrown;
     return {

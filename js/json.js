@@ -13,7 +13,10 @@ const MAX_DEPTH = 1_000;
 export function encode(value, what) {
   if (value === undefined) throw new TypeError(`${what} is undefined, which is not JSON; return null or a value`);
   check(value, what, 0);
-  return JSON.stringify(value);
+  const text = textOf(value);
+  // A toJSON method need not answer the same twice.
+  if (text === undefined) throw new TypeError(`${what} has a toJSON method that does not give JSON`);
+  return text;
 }
 
 function check(value, path, depth) {
@@ -70,7 +73,18 @@ function article(name) {
 
 /** JSON text of options, where a non-finite number must not turn into "absent". */
 export function encodeOptions(options) {
-  return JSON.stringify(options, (_, value) =>
-    typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
-  );
+  return textOf(options, (_, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value));
+}
+
+/** An escape sequence of JSON text; the group is set for halves of surrogate pairs, which stand alone there. */
+const ESCAPE = /\\(?:u(d[89ab][0-9a-f]{2}|d[c-f][0-9a-f]{2})|.)/g;
+
+/**
+ * `JSON.stringify`, with half characters replaced as `String.prototype.toWellFormed` does: a text that was cut inside
+ * of an emoji is common, and Rust's strings cannot hold it.
+ */
+export function textOf(value, replacer) {
+  const text = JSON.stringify(value, replacer);
+  if (!text?.includes('\\ud')) return text;
+  return text.replace(ESCAPE, (sequence, half) => (half === undefined ? sequence : '\uFFFD'));
 }

@@ -1,6 +1,7 @@
 // The JavaScript side of the mailboxes: one wake for all Sessions of this thread, drained by one call.
 
 import { describe, errorOf } from './errors.js';
+import { textOf } from './json.js';
 import { native } from './native.js';
 
 const CALL = 0;
@@ -127,6 +128,6 @@ export function signalOf(call) {
 }
 
 /** JSON text of a thrown error. */
-export const thrownText = (thrown) => JSON.stringify(describe(thrown));
+export const thrownText = (thrown) => textOf(describe(thrown));
 
 export const Entry = { CALL, ABORT, DONE, READY };
