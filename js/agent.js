@@ -2,6 +2,7 @@
 
 import { PermissionMode } from './constants.js';
 import { ConfigError, errorOf, SessionInputError } from './errors.js';
+import { scriptOf } from './script.js';
 import { Session } from './session.js';
 
 const PRESETS = {
@@ -33,7 +34,7 @@ export async function createAgent(options) {
   const rest = Object.fromEntries(Object.entries(advanced).filter(([key]) => !NOT_ADVANCED.includes(key)));
   const sessionOptions = {
     ...rest,
-    provider: typeof provider === 'string' ? { ...connection, type: provider, apiKey, baseUrl } : provider,
+    provider: connectionOf(provider, { ...connection, apiKey, baseUrl }),
     model,
     tools: tools === undefined ? undefined : [...tools],
     ...permissionOptions(permission),
@@ -50,6 +51,13 @@ export async function createAgent(options) {
   }
   const session = new Session(profile ?? (filesystem === undefined ? 'server' : 'local'), sessionOptions);
   return agentOver(session);
+}
+
+/** A connection object keeps what it says; the other options fill in what it leaves out. A script needs none of them. */
+function connectionOf(provider, given) {
+  if (typeof provider === 'string') return { ...given, type: provider };
+  if (provider === null || typeof provider !== 'object' || scriptOf(provider) !== undefined) return provider;
+  return { ...given, ...provider };
 }
 
 function permissionOptions(permission) {

@@ -93,7 +93,6 @@ const all: Required<SessionOptions> = {
   toolConcurrency: { readonly: 1, write: 1, execute: 1, queue: 1 },
   maxToolResultBytes: 1_000,
   defaultContext: { capabilities: { filesystem: { roots: ['/srv'], cwd: '/srv' } }, environment: { A: '1' } },
-  logger: { log: ({ level, category, message, timestamp }) => void [level, category, message, timestamp] },
   outputFormat: { type: 'json_schema', json_schema: { name: 'city', schema: Type.Object({ name: Type.String() }) } },
   memoryManager: {
     list: async () => [],
