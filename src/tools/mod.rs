@@ -1,1 +1,4 @@
-//! (in progress)
+//! The built-in tools.
+
+pub mod paths;
+pub mod shell;
