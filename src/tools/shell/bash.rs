@@ -148,13 +148,13 @@ impl Tool for BashTool {
     }
 
     async fn execute(&self, params: Params, cx: ToolContext) -> Result<ToolSuccess, ToolFailure> {
+        let (given, snapshot) = (params.cwd.clone(), cx.snapshot.clone());
+        let cwd = cx.blocking(move |_| authorize(given.as_deref(), &snapshot)).await??;
+        cx.emit(ToolYield::message(format!("Executing Bash command: {}", params.command))).await;
         if cx.cancel.is_cancelled() {
             let error = ToolError::new(ToolErrorType::ExecutionError, "operation aborted");
             return Err(ToolFailure::new("Command execution aborted", error));
         }
-        let (given, snapshot) = (params.cwd.clone(), cx.snapshot.clone());
-        let cwd = cx.blocking(move |_| authorize(given.as_deref(), &snapshot)).await??;
-        cx.emit(ToolYield::message(format!("Executing Bash command: {}", params.command))).await;
         let (process, pipes) = start(&params, cwd, &cx)?;
         if params.run_in_background {
             return background(&params, process, pipes, &cx);

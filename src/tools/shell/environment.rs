@@ -71,7 +71,7 @@ pub(super) fn find_bash(host: &EnvSnapshot) -> PathBuf {
 fn is_handed_on(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let same = |known: &&str| if cfg!(windows) { known.eq_ignore_ascii_case(name) } else { *known == name };
-    name.starts_with("LC_") || HOST_VARIABLES.iter().any(|k| same(k)) || PLATFORM_VARIABLES.iter().any(|k| same(k))
+    name.starts_with("LC_") || HOST_VARIABLES.iter().chain(&PLATFORM_VARIABLES).any(same)
 }
 
 #[cfg(unix)]

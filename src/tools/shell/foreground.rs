@@ -89,5 +89,6 @@ pub(super) async fn run(process: ShellProcess, mut pipes: Pipes, limit: Duration
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;

@@ -57,5 +57,6 @@ fn excerpt(command: &str, max: usize) -> String {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests;

@@ -215,7 +215,7 @@ impl Scope<'_> {
                     if let Some(value_at) = option[1..].find(|c| valued.contains(c)) {
                         let value = &option[1 + value_at + 1..];
                         let apart = value.is_empty();
-                        if name == "env" && option[1..].as_bytes().get(value_at) == Some(&b'S') {
+                        if name == "env" && option.as_bytes().get(value_at + 1) == Some(&b'S') {
                             let next = args.get(at + 1).and_then(Word::literal);
                             let script = if apart { next } else { Some(value) };
                             return script.is_none_or(|script| judge_text(script, self.depth + 1));

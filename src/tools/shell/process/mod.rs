@@ -144,5 +144,6 @@ fn slower(pause: Duration) -> Duration {
     (pause * 2).min(POLL.1)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 pub(super) mod testing;
