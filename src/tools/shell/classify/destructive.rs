@@ -153,8 +153,8 @@ impl Scope<'_> {
                 Word::Variable(_) => false,
                 Word::Dynamic(_) => true,
             }),
-            // What runs cannot be known.
-            Word::Dynamic(_) => true,
+            // Otherwise what runs cannot be known.
+            Word::Dynamic(_) => name.file_name().is_none_or(|name| self.program(base_name(&name), args, piped)),
         }
     }
 
@@ -169,7 +169,7 @@ impl Scope<'_> {
             return self.wrapped(name, args, valued, *operands, piped);
         }
         if LOOSE_WRAPPERS.contains(&name) {
-            return (0..args.len()).any(|from| self.words(&args[from..], piped) && args[from].literal().is_some());
+            return self.anywhere(args, piped);
         }
         let has = |wanted: &[&str]| args.iter().filter_map(Word::literal).any(|arg| wanted.contains(&arg));
         match name {
@@ -185,6 +185,11 @@ impl Scope<'_> {
             }
             _ => false,
         }
+    }
+
+    /// Any argument may begin the command.
+    fn anywhere(&self, args: &[Word], piped: bool) -> bool {
+        (0..args.len()).any(|from| args[from].literal().is_some() && self.words(&args[from..], piped))
     }
 
     /// The commands that follow certain options.
@@ -205,9 +210,9 @@ impl Scope<'_> {
                     if let Some(script) = option.strip_prefix("--split-string=") {
                         return judge_text(script, self.depth + 1);
                     }
-                    // A long option with its value apart: then that value is taken for the command, which at worst
-                    // asks for a confirmation too many; the command itself must not be missed.
-                    if !option.contains('=') && self.words(&args[(at + 2).min(args.len())..], piped) {
+                    // Its value may stand apart, and then the command begins later: looked for everywhere, which at
+                    // worst asks for a confirmation too many.
+                    if !option.contains('=') && self.anywhere(&args[at + 1..], piped) {
                         return true;
                     }
                 }
@@ -245,7 +250,13 @@ impl Scope<'_> {
                     at += 1;
                     break;
                 }
-                Some(option) if option.starts_with("--") => at += 1,
+                Some("--rcfile" | "--init-file") => at += 2,
+                Some(option) if option.starts_with("--") => {
+                    if option.strip_prefix("--command=").is_some_and(|script| judge_text(script, self.depth + 1)) {
+                        return true;
+                    }
+                    at += 1;
+                }
                 Some(option) if option.len() > 1 && option.starts_with(['-', '+']) => {
                     if option.starts_with('-') && option.contains('c') {
                         let rest = args[at + 1..].iter().find(|arg| arg.literal().is_none_or(|a| !a.starts_with('-')));

@@ -71,7 +71,7 @@ use Operands::{Format, None as Nothing, OnePath, Paths, Pattern, Text};
 const COMMANDS: &[Entry] = &[
     entry(
         "ls",
-        "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1I:w:",
+        "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1",
         "all almost-all author escape block-size= ignore-backups color? directory classify? file-type format= \
          full-time group-directories-first no-group human-readable si dereference hide= indicator-style= \
          inode ignore= kibibytes literal numeric-uid-gid quote-name quoting-style= reverse recursive size \
@@ -242,7 +242,7 @@ fn git(args: &[&str]) -> bool {
     known
         || GIT_FORMS.contains(&args)
         || match args {
-            ["branch", "--list" | "-l", patterns @ ..] | ["tag", "--list" | "-l", patterns @ ..] => {
+            ["branch", "--list", patterns @ ..] | ["tag", "--list" | "-l", patterns @ ..] => {
                 patterns.iter().all(|pattern| !pattern.starts_with('-'))
             }
             ["remote", "get-url", name] | ["config", "--get" | "--get-all", name] => !name.starts_with('-'),

@@ -75,6 +75,7 @@ const READ_ONLY: &[&str] = &[
 ];
 
 const NOT_READ_ONLY: &[&str] = &[
+    "git branch -l x",
     // Writers, runners and unknown commands.
     "mv a b",
     "cp a b",
@@ -247,6 +248,13 @@ const NOT_READ_ONLY: &[&str] = &[
 ];
 
 const DESTRUCTIVE: &[&str] = &[
+    "~/bin/rm x",
+    "\"$PREFIX/bin/rm\" x",
+    "timeout --kill-after 5 10 rm x",
+    "xargs --max-args 1 rm",
+    "bash -eo pipefail -c 'rm x'",
+    "bash --rcfile f -c 'rm x'",
+    "fish --command='rm x'",
     "rm a.txt",
     "rm -rf ./nothing",
     "git reset --hard HEAD",
@@ -332,6 +340,12 @@ const DESTRUCTIVE: &[&str] = &[
 ];
 
 const NOT_DESTRUCTIVE: &[&str] = &[
+    "ls | xargs -I{} echo {}",
+    "~/bin/tool run",
+    "\"$VENV/bin/python\" x.py",
+    "./target/$PROFILE/app",
+    "timeout --kill-after 5 10 make",
+    "bash -eo pipefail -c 'make && make test'",
     "mkdir -p x",
     "touch x",
     "npm install lodash",

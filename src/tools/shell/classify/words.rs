@@ -27,6 +27,14 @@ impl Word {
         }
     }
 
+    /// The last segment of a path that begins with an expansion, as in `"$VENV/bin/python"`.
+    pub fn file_name(&self) -> Option<String> {
+        let Self::Dynamic(source) = self else { return None };
+        let runs_something = source.contains(['`', '(', '<', '>']);
+        let (_, name) = source.rsplit_once('/').filter(|_| !runs_something)?;
+        unquote(name.trim_end_matches('"')).filter(|name| !name.is_empty())
+    }
+
     /// The text of a literal word.
     pub fn literal(&self) -> Option<&str> {
         match self {
@@ -64,8 +72,9 @@ fn unquote(source: &str) -> Option<String> {
                 None => out.push('$'),
                 Some(_) => return None,
             },
-            '`' | '*' | '?' | '[' | '{' | '(' | '<' | '>' => return None,
-            '~' if out.is_empty() => return None,
+            '`' | '*' | '?' | '[' | '(' | '<' | '>' => return None,
+            // Braces around no list are themselves, as in `xargs -I{}`.
+            '{' if chars.clone().take_while(|c| *c != '}').any(|c| matches!(c, ',' | '.')) => return None,
             other => out.push(other),
         }
     }
