@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::background::shells;
 use super::capture::Captured;
 use super::foreground::{self, Ending, Run};
-use super::process::{Launch, MARKER_VARIABLE, Pipes, ShellProcess};
+use super::process::{Launch, Pipes, ShellProcess};
 use super::truncate::{self, Shown};
 use super::{classify, environment, excerpt, owner};
 use crate::contract::{
@@ -196,13 +195,11 @@ fn start(params: &Params, cwd: PathBuf, cx: &ToolContext) -> Result<(ShellProces
             return Err(failed(&format!("environment variable {name:?} has a name or value that cannot be passed on")));
         }
     }
-    let marker = Uuid::new_v4().to_string();
     let launch = Launch {
         shell: environment::find_bash(&cx.host_env),
         command: &params.command,
         cwd,
-        env: environment::build(&cx.host_env, &cx.snapshot.environment, &params.env, (MARKER_VARIABLE, &marker)),
-        marker,
+        env: environment::build(&cx.host_env, &cx.snapshot.environment, &params.env),
     };
     ShellProcess::spawn(&launch).map_err(|error| failed(&format!("{}: {error}", launch.shell.display())))
 }

@@ -31,19 +31,17 @@ const PLATFORM_VARIABLES: [&str; 0] = [];
 /// Tells a command that it runs under this package. Set last, so that nothing overrides it.
 const CLI_VARIABLE: &str = "BLADE_CLI";
 
-/// The environment of a command. `marker` is a variable that only its descendants carry.
+/// The environment of a command.
 pub(super) fn build(
     host: &EnvSnapshot,
     runtime: &BTreeMap<String, String>,
     call: &BTreeMap<String, String>,
-    marker: (&str, &str),
 ) -> BTreeMap<OsString, OsString> {
     let mut vars: BTreeMap<OsString, OsString> =
         host.iter().filter(|(name, _)| is_handed_on(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in runtime.iter().chain(call) {
         vars.insert(name.into(), value.into());
     }
-    vars.insert(marker.0.into(), marker.1.into());
     vars.insert(CLI_VARIABLE.into(), "1".into());
     vars
 }
@@ -108,12 +106,11 @@ mod tests {
         let vars = build(
             &host,
             &map(&[("ONE", "runtime"), ("TWO", "runtime"), ("HOME", "/r")]),
-            &map(&[("TWO", "call"), ("BLADE_CLI", "0"), ("M", "forged")]),
-            ("M", "mark"),
+            &map(&[("TWO", "call"), ("BLADE_CLI", "0")]),
         );
         let seen: Vec<_> =
             vars.iter().map(|(k, v)| format!("{}={}", k.to_string_lossy(), v.to_string_lossy())).collect();
-        assert_eq!(seen, ["BLADE_CLI=1", "HOME=/r", "LC_ALL=C", "M=mark", "ONE=runtime", "PATH=/bin", "TWO=call"]);
+        assert_eq!(seen, ["BLADE_CLI=1", "HOME=/r", "LC_ALL=C", "ONE=runtime", "PATH=/bin", "TWO=call"]);
     }
 
     #[test]

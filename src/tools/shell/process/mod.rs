@@ -34,7 +34,7 @@ const POLL: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mil
 const READ_BYTES: usize = 64 * 1024;
 
 /// Variable that carries the marker of a call: only descendants of its shell have it.
-pub(super) const MARKER_VARIABLE: &str = "BLADE_CALL_ID";
+const MARKER_VARIABLE: &str = "BLADE_CALL_ID";
 
 /// What to run.
 pub(super) struct Launch<'a> {
@@ -44,10 +44,8 @@ pub(super) struct Launch<'a> {
     pub command: &'a str,
     /// Working directory.
     pub cwd: PathBuf,
-    /// The whole environment, marker included.
+    /// The whole environment; the marker comes on top.
     pub env: BTreeMap<OsString, OsString>,
-    /// Value of [`MARKER_VARIABLE`].
-    pub marker: String,
 }
 
 /// How a shell ended.
@@ -124,7 +122,7 @@ async fn read<R: tokio::io::AsyncRead + Unpin>(pipe: &mut Option<R>, buffer: &mu
 }
 
 impl Launch<'_> {
-    fn command(&self) -> Command {
+    fn command(&self, marker: &str) -> Command {
         let mut command = Command::new(&self.shell);
         command
             .arg("-c")
@@ -132,6 +130,7 @@ impl Launch<'_> {
             .current_dir(&self.cwd)
             .env_clear()
             .envs(&self.env)
+            .env(MARKER_VARIABLE, marker)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

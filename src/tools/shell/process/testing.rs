@@ -3,14 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Launch, MARKER_VARIABLE, Pipes, ShellProcess};
+use super::{Launch, Pipes, ShellProcess};
 
-/// Starts a script with nothing but a `PATH` and a marker.
+/// Starts a script with nothing but a `PATH`.
 pub(in super::super) fn start(script: &str, dir: &Path) -> (ShellProcess, Pipes) {
-    let marker = uuid::Uuid::new_v4().to_string();
-    let env = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()), (MARKER_VARIABLE.into(), marker.clone().into())];
-    let launch =
-        Launch { shell: "/bin/bash".into(), command: script, cwd: dir.into(), env: env.into_iter().collect(), marker };
+    let env = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into_iter().collect();
+    let launch = Launch { shell: "/bin/bash".into(), command: script, cwd: dir.into(), env };
     ShellProcess::spawn(&launch).unwrap()
 }
 

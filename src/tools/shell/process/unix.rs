@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep, timeout_at};
+use uuid::Uuid;
 
 #[cfg(target_os = "linux")]
 use super::tree::Tree;
@@ -46,7 +47,8 @@ impl ShellProcess {
     /// # Errors
     /// The system could not start it, or could not watch its pipes; nothing is left running then.
     pub fn spawn(launch: &Launch<'_>) -> io::Result<(Self, Pipes)> {
-        let mut child = launch.command().process_group(0).spawn()?;
+        let marker = Uuid::new_v4().to_string();
+        let mut child = launch.command(&marker).process_group(0).spawn()?;
         let pid = Pid::from_child(&child);
         let pipes = Pipes::new(&mut child);
         leaders().insert(pid, child);
@@ -55,7 +57,7 @@ impl ShellProcess {
             #[cfg(target_os = "linux")]
             ended: watch(pid),
             #[cfg(target_os = "linux")]
-            tree: std::sync::Arc::new(Mutex::new(Tree::new(pid.as_raw_pid(), &launch.marker))),
+            tree: std::sync::Arc::new(Mutex::new(Tree::new(pid.as_raw_pid(), &marker))),
             reaped: false,
         };
         // From here on dropping `process` cleans up.

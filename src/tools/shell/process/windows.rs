@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use tokio::time::{sleep, timeout};
+use uuid::Uuid;
 
 use super::{Exit, GRACE, KILL_ATTEMPTS, Launch, POLL, Pipes, StillAlive, slower};
 
@@ -23,7 +24,7 @@ impl ShellProcess {
     /// # Errors
     /// The system could not start it, or could not watch its pipes.
     pub fn spawn(launch: &Launch<'_>) -> io::Result<(Self, Pipes)> {
-        let mut command = launch.command();
+        let mut command = launch.command(&Uuid::new_v4().to_string());
         #[cfg(windows)]
         std::os::windows::process::CommandExt::creation_flags(&mut command, CREATE_NO_WINDOW);
         let mut child = command.spawn()?;
