@@ -129,6 +129,11 @@ pub fn describe_io(error: &io::Error, operation: &str, path: &Path) -> String {
     }
 }
 
+/// Symbolic name of a system error, for instance `ENOENT`; `None` for those nobody can act on.
+pub fn io_code(error: &io::Error) -> Option<&'static str> {
+    errno_name(error).map(|(name, _)| name)
+}
+
 /// Symbolic name and text of the errors a caller can act on.
 fn errno_name(error: &io::Error) -> Option<(&'static str, &'static str)> {
     use io::ErrorKind as Kind;
