@@ -49,9 +49,11 @@ export declare function createServerSession(options: SessionOptions): Promise<IS
 export declare function promptServer(message: UserMessageContent, options: SessionOptions): Promise<PromptResult>;
 
 /**
- * The built-in tools: `Read`, `Edit`, `Write`, `Glob`, `Grep` and `Bash`. A local Session registers them by itself.
+ * The built-in tools, in their documented order; `docs/tools.md` describes each. A local Session registers them by
+ * itself. The list is a new one every time, its entries are shared.
  *
- * Calling `execute` of one directly skips validation, permission and deadline. `Write` and `Edit` of an existing file
- * need `context.sessionId` even then: without it the earlier `Read` cannot be verified and the call fails.
+ * Calling `execute` of one directly skips permission and deadline; the schema and the tool's own checks still hold.
+ * `Write` and `Edit` of an existing file need `context.sessionId` even then: without it the earlier `Read` cannot be
+ * verified and the call fails.
  */
-export declare function getBuiltinTools(): ToolDefinition[];
+export declare function getBuiltinTools(): Promise<ToolDefinition[]>;
