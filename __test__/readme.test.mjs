@@ -13,9 +13,9 @@ const checkout = fileURLToPath(new URL('..', import.meta.url));
 const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
 
 /** The blocks with the comments that say how they run: `<!-- runs {"script":[…],"prints":"…"} -->`. */
-const blocks = [...readme.matchAll(/^(?:<!-- runs ([^\n]+) -->\n)?```(?:js|ts|javascript|typescript)\n(.*?)^```$/gms)].map(
-  ([, how, code]) => ({ how: how && JSON.parse(how), code }),
-);
+const blocks = [
+  ...readme.matchAll(/^(?:<!-- runs ([^\n]+) -->\n)?```(?:js|ts|javascript|typescript)\n(.*?)^```$/gms),
+].map(([, how, code]) => ({ how: how && JSON.parse(how), code }));
 
 /** The last heading in front of a block. */
 const headingOf = ({ code }) =>
