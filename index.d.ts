@@ -1592,7 +1592,7 @@ export type SdkErrorCode =
   | 'MODEL_STREAM_ERROR'
   /** The provider's answer was not of the documented form. */
   | 'MODEL_PROTOCOL_ERROR'
-  /** The answer was cut by a limit or a filter, or declined. */
+  /** A limit or a filter stopped the model before any text, or it declined to answer. */
   | 'MODEL_ANSWER_INCOMPLETE'
   /** Retrying cannot help, or the limit of retries was reached. */
   | 'CANNOT_RETRY'

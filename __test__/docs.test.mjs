@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { getBuiltinTools } from '@blade-ai/agent-sdk/advanced';
@@ -100,8 +100,7 @@ test('long documents stay readable', () => {
   assert.ok(lines('AGENTS.md') <= 120, `AGENTS.md has ${lines('AGENTS.md')} lines`);
 });
 
-test('the changelog has a section for what is not released yet, and for the version of the package', () => {
+test('the changelog begins with what is not released yet', () => {
   const headings = [...text('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
   assert.equal(headings[0], 'Unreleased');
-  assert.ok(relative(checkout, join(checkout, 'CHANGELOG.md')));
 });

@@ -1,4 +1,4 @@
-// Every JavaScript block of the README runs and prints what the comment above it says.
+// Every JavaScript block of the documents for users runs and prints what the comment above it says.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -10,16 +10,20 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
-const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
+const DOCUMENTS = ['README.md', 'docs/testing.md'];
 
 /** The blocks with the comments that say how they run: `<!-- runs {"script":[…],"prints":"…"} -->`. */
-const blocks = [
-  ...readme.matchAll(/^(?:<!-- runs ([^\n]+) -->\n)?```(?:js|ts|javascript|typescript)\n(.*?)^```$/gms),
-].map(([, how, code]) => ({ how: how && JSON.parse(how), code }));
+function blocksOf(document) {
+  const text = readFileSync(join(checkout, document), 'utf8');
+  const block = /^(?:<!-- runs ([^\n]+) -->\n)?```(?:js|ts|javascript|typescript)\n(.*?)^```$/gms;
+  return [...text.matchAll(block)].map(({ index, 1: how, 2: code }) => ({
+    how: how && JSON.parse(how),
+    code,
+    place: `${document}, below "${[...text.slice(0, index).matchAll(/^#+ (.+)$/gm)].at(-1)?.[1]}"`,
+  }));
+}
 
-/** The last heading in front of a block. */
-const headingOf = ({ code }) =>
-  [...readme.slice(0, readme.indexOf(code)).matchAll(/^#+ (.+)$/gm)].at(-1)?.[1] ?? 'the beginning';
+const blocks = DOCUMENTS.flatMap(blocksOf);
 
 /** `provider` and `model`, which the blocks take for granted, as a script. */
 const given = (script) => `
@@ -62,12 +66,12 @@ function run(program, env) {
   });
 }
 
-describe('README', { concurrency: 4 }, () => {
+describe('documents', { concurrency: 4 }, () => {
   let project;
 
   before(() => {
     // A project as a user has it: the package and typebox in node_modules.
-    project = mkdtempSync(join(tmpdir(), 'readme-'));
+    project = mkdtempSync(join(tmpdir(), 'snippets-'));
     mkdirSync(join(project, 'node_modules', '@blade-ai'), { recursive: true });
     symlinkSync(checkout, join(project, 'node_modules', '@blade-ai', 'agent-sdk'), 'junction');
     symlinkSync(join(checkout, 'node_modules', 'typebox'), join(project, 'node_modules', 'typebox'), 'junction');
@@ -77,11 +81,11 @@ describe('README', { concurrency: 4 }, () => {
 
   test('every block says how it runs', () => {
     assert.ok(blocks.length >= 10, `${blocks.length} blocks found`);
-    for (const block of blocks) assert.ok(block.how?.prints, `a block below "${headingOf(block)}" has no runs comment`);
+    for (const { how, place } of blocks) assert.ok(how?.prints, `the block in ${place} has no runs comment`);
   });
 
   for (const [at, block] of blocks.entries()) {
-    test(`the block below "${headingOf(block)}" runs`, async (t) => {
+    test(`the block in ${block.place} runs`, async (t) => {
       const program = join(project, `block-${at}.js`);
       writeFileSync(program, programOf(block));
       const env = block.how.server && { BASE_URL: await modelServer(t, block.how.server[0]), API_KEY: 'test' };
