@@ -1,5 +1,7 @@
 // The JavaScript side of the mailboxes: one wake for all Sessions of this thread, drained by one call.
 
+import process from 'node:process';
+import { isMainThread } from 'node:worker_threads';
 import { describe, errorOf } from './errors.js';
 import { native } from './native.js';
 
@@ -25,7 +27,10 @@ const held = new Set();
 
 /** The native side of this thread. */
 export function attached() {
-  environment ??= native.attach(() => drain(true));
+  if (environment === undefined) {
+    environment = native.attach(() => drain(true));
+    process.once('exit', () => native.detach(environment, isMainThread));
+  }
   return environment;
 }
 

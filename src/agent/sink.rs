@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::events::{EventQueue, TextKind};
 use crate::contract::{ToolEffect, ToolYield, YieldSink};
+use crate::host::CancelToken;
 use crate::model::{ModelUsage, SessionEvent, ToolCall};
 use crate::providers::{FinishReason, ModelSink};
 
@@ -68,14 +69,15 @@ impl ModelSink for TurnSink<'_> {
 /// Publishes the yields of one call and keeps its effects for the end of the turn.
 pub(super) struct CallYields {
     events: Arc<EventQueue>,
+    cancel: CancelToken,
     id: String,
     name: String,
     effects: Mutex<Vec<ToolEffect>>,
 }
 
 impl CallYields {
-    pub(super) fn new(events: Arc<EventQueue>, call: &ToolCall) -> Self {
-        Self { events, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
+    pub(super) fn new(events: Arc<EventQueue>, cancel: CancelToken, call: &ToolCall) -> Self {
+        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
     }
 
     /// What the call wants changed, in the order of its yields.
@@ -109,6 +111,9 @@ impl CallYields {
 impl YieldSink for CallYields {
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.events.push_event(&self.event(item));
-        Box::pin(self.events.room())
+        // A cancelled tool must be able to clean up although nobody reads the events any more.
+        Box::pin(async move {
+            self.cancel.run_until(self.events.room()).await;
+        })
     }
 }

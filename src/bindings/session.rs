@@ -43,6 +43,10 @@ impl Drop for NativeSession {
     /// The facade was collected, or its environment ended.
     fn drop(&mut self) {
         self.mailbox.retire();
+        // Nobody reads the events any more, so nothing may wait for room among them.
+        if let Some(stream) = self.stream.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            stream.events.close();
+        }
         self.session.abort();
     }
 }

@@ -407,9 +407,16 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// A Session nobody holds any more cancels what it started.
+    /// A Session nobody holds any more cancels what it started, and ends its background shells.
     fn drop(&mut self) {
         self.root.cancel(CancelReason::Gone);
+        let id = self.id.clone();
+        tools::forget_session(id.as_str());
+        if tools::holds_for_session(id.as_str())
+            && let Ok(handle) = runtime()
+        {
+            self.tasks.spawn_on(async move { tools::close_session(id.as_str()).await }, &handle);
+        }
     }
 }
 
