@@ -94,8 +94,8 @@ function agentOver(session) {
     return last;
   }
   async function abort() {
-    await session.abort();
     last?.abandon(INTERNAL);
+    await session.abort();
   }
   return new Proxy(session, {
     get(target, key) {
@@ -114,6 +114,7 @@ export class AgentResponse {
   #events = [];
   #listeners = new Map();
   #consumption;
+  #begun = false;
   #settled = false;
   #failure;
   #more = deferred();
@@ -168,9 +169,9 @@ export class AgentResponse {
     return this;
   }
 
-  /** A response that was never read ends with its aborted request. */
+  /** A response whose reading has not begun ends with its aborted request. */
   abandon(key) {
-    if (key === INTERNAL && this.#consumption === undefined) this.#settle();
+    if (key === INTERNAL && !this.#begun) this.#settle();
   }
 
   /** Events a late listener has missed. */
@@ -200,6 +201,8 @@ export class AgentResponse {
   }
 
   async #consume() {
+    if (this.#settled) return;
+    this.#begun = true;
     try {
       for await (const event of this.#session.stream()) {
         this.#events.push(event);

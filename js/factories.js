@@ -12,6 +12,7 @@ export function sessionsOf(profile) {
   async function prompt(message, options) {
     const started = performance.now();
     const session = new Session(profile, options);
+    let failure;
     try {
       await session.send(message);
       let result;
@@ -26,8 +27,14 @@ export function sessionsOf(profile) {
         throw errorOf({ code: 'INTERNAL', message: result.error ?? 'the request failed' });
       const { toolCalls, turnsCount } = session.lastRequest();
       return { result: result.content ?? '', toolCalls, usage, duration: performance.now() - started, turnsCount };
+    } catch (error) {
+      failure = { error };
+      throw error;
     } finally {
-      await session.close();
+      // A tool that goes on after the failure keeps the Session from closing, which is not what went wrong.
+      await session.close().catch((error) => {
+        if (failure === undefined) throw error;
+      });
     }
   }
 
