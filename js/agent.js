@@ -102,8 +102,8 @@ function agentOver(session) {
     return last;
   }
   async function abort() {
-    await session.abort();
     last?.abandon(INTERNAL);
+    await session.abort();
   }
   return new Proxy(session, {
     get(target, key) {
@@ -122,6 +122,7 @@ export class AgentResponse {
   #events = [];
   #listeners = new Map();
   #consumption;
+  #begun = false;
   #settled = false;
   #failure;
   #more = deferred();
@@ -176,9 +177,9 @@ export class AgentResponse {
     return this;
   }
 
-  /** A response that was never read ends with its aborted request. */
+  /** A response whose reading has not begun ends with its aborted request. */
   abandon(key) {
-    if (key === INTERNAL && this.#consumption === undefined) this.#settle();
+    if (key === INTERNAL && !this.#begun) this.#settle();
   }
 
   /** Events a late listener has missed. */
@@ -208,6 +209,8 @@ export class AgentResponse {
   }
 
   async #consume() {
+    if (this.#settled) return;
+    this.#begun = true;
     try {
       for await (const event of this.#session.stream()) {
         this.#events.push(event);

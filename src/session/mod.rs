@@ -281,9 +281,10 @@ impl Session {
                 core.state = state;
             }
         }
-        // The Session is idle before its consumer learns of the end, so that the next `send` is accepted.
-        ended.cancel(CancelReason::Gone);
+        // The Session is idle before its consumer learns of the end, so that the next `send` is accepted. Whoever waits
+        // for the cleanup learns of it last: a closed Session has nothing left to say.
         events.end();
+        ended.cancel(CancelReason::Gone);
     }
 
     /// Cancels what is under way. The token resolves when model, tools and cleanup have settled; `None` when there was
@@ -317,6 +318,9 @@ impl Session {
             // A request that is stopping already is waited for as well.
             _ => match (&core.state, input) {
                 (State::Stopping(_) | State::Closing(Some(_)), Input::Abort | Input::Close) => {
+                    core.active.as_ref().map(|active| active.ended.clone())
+                }
+                (State::Stopping(active) | State::Closing(Some(active)), Input::AbortRequest(one)) if active == one => {
                     core.active.as_ref().map(|active| active.ended.clone())
                 }
                 _ => None,
