@@ -46,14 +46,17 @@ pub struct NativeStream {
     events: Arc<EventQueue>,
 }
 
+impl Drop for NativeStream {
+    /// Nobody reads the events any more, so nothing may wait for room among them.
+    fn drop(&mut self) {
+        self.events.close();
+    }
+}
+
 impl Drop for NativeSession {
     /// The facade was collected, or its environment ended.
     fn drop(&mut self) {
         self.mailbox.retire();
-        // Nobody reads the events any more, so nothing may wait for room among them.
-        if let Some(stream) = self.stream.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            stream.events.close();
-        }
         self.session.abort();
     }
 }
