@@ -1501,7 +1501,7 @@ export interface MemoryManager {
   /** The memory of a name, or `undefined`. */
   get(name: string): Promise<Memory | undefined>;
   /** Saves a memory; one of the same name is replaced. */
-  save(memory: MemoryInput): Promise<void>;
+  save(memory: MemoryInput): Promise<unknown>;
   /** Deletes a memory. Deleting one that does not exist is no error. */
   delete(name: string): Promise<void>;
   /** Memories that hold the text in name, description or body, whatever the case. */

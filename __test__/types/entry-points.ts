@@ -18,7 +18,7 @@ holds<Exclude<keyof typeof root, keyof typeof advanced> extends never ? true : f
 holds<
   Equal<
     Exclude<keyof typeof advanced, keyof typeof root>,
-    'createNodeSession' | 'promptNode' | 'createServerSession' | 'promptServer' | 'getBuiltinTools'
+    'createNodeSession' | 'promptNode' | 'createServerSession' | 'promptServer' | 'getBuiltinTools' | 'MemoryManager'
   >
 >();
 holds<Equal<keyof typeof testing, 'scriptedProvider'>>();

@@ -46,6 +46,13 @@ pub struct NativeStream {
     events: Arc<EventQueue>,
 }
 
+impl Drop for NativeStream {
+    /// Nobody reads the events any more, so nothing may wait for room among them.
+    fn drop(&mut self) {
+        self.events.close();
+    }
+}
+
 impl Drop for NativeSession {
     /// The facade was collected, or its environment ended.
     fn drop(&mut self) {
@@ -207,11 +214,7 @@ pub fn is_stalled(stream: &External<NativeStream>) -> bool {
 /// The consumer leaves: cancels the request and completes `operation` when everything has settled. `true` when there
 /// is nothing to wait for.
 #[napi(catch_unwind)]
-pub fn leave(
-    handle: &External<NativeSession>,
-    stream: &External<NativeStream>,
-    operation: u32,
-) -> napi::Result<bool> {
+pub fn leave(handle: &External<NativeSession>, stream: &External<NativeStream>, operation: u32) -> napi::Result<bool> {
     stream.events.close();
     let ended = handle.session.abort_request(&stream.request);
     when_ended(handle, ended, operation)
