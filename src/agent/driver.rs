@@ -273,7 +273,7 @@ impl Request<'_> {
     }
 
     async fn run_call(&self, call: &ToolCall, cx: &CallContext) -> Settled {
-        let yields = Arc::new(CallYields::new(self.events.clone(), call, cx.cancel.clone()));
+        let yields = Arc::new(CallYields::new(self.events.clone(), cx.cancel.clone(), call));
         let report = self.pipeline.run(call, cx, yields.clone()).await;
         let output = report.outcome.model().to_raw();
         self.events.push_event(&SessionEvent::ToolResult {

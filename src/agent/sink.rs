@@ -69,15 +69,15 @@ impl ModelSink for TurnSink<'_> {
 /// Publishes the yields of one call and keeps its effects for the end of the turn.
 pub(super) struct CallYields {
     events: Arc<EventQueue>,
+    cancel: CancelToken,
     id: String,
     name: String,
-    cancel: CancelToken,
     effects: Mutex<Vec<ToolEffect>>,
 }
 
 impl CallYields {
-    pub(super) fn new(events: Arc<EventQueue>, call: &ToolCall, cancel: CancelToken) -> Self {
-        Self { events, id: call.id.clone(), name: call.name.clone(), cancel, effects: Mutex::default() }
+    pub(super) fn new(events: Arc<EventQueue>, cancel: CancelToken, call: &ToolCall) -> Self {
+        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
     }
 
     /// What the call wants changed, in the order of its yields.
@@ -111,7 +111,8 @@ impl CallYields {
 impl YieldSink for CallYields {
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         let event = self.event(item);
-        // A cancelled call is not held up by a consumer that reads no more, nor may it fill the queue past its bounds.
+        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
+        // kept within the bounds of the queue.
         if !(self.cancel.is_cancelled() && self.events.is_full()) {
             self.events.push_event(&event);
         }
@@ -132,7 +133,7 @@ mod tests {
         let events = Arc::new(EventQueue::new(|| {}));
         let cancel = CancelToken::new();
         let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
-        let yields = CallYields::new(events.clone(), &call, cancel.clone());
+        let yields = CallYields::new(events.clone(), cancel.clone(), &call);
         while !events.is_full() {
             yields.emit(ToolYield::message("x".repeat(1000))).await;
         }
