@@ -224,7 +224,7 @@ impl Request<'_> {
         };
         let answer = async {
             let mut stream = options.model.stream(request, &options.cancel).await?;
-            answer::read(stream.as_mut(), sink, &self.events).await
+            answer::read(stream.as_mut(), sink, self.events).await
         };
         let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
         let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);
