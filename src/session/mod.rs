@@ -22,7 +22,7 @@ use crate::agent::{
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, runtime};
-use crate::model::{Content, InputId, Message, RequestId, SessionEvent, SessionId};
+use crate::model::{Content, InputId, Message, RequestId, SessionId};
 use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
@@ -293,6 +293,7 @@ impl Session {
         }
         // The Session is idle before its consumer learns of the end, so that the next `send` is accepted. Whoever waits
         // for the cleanup learns of it last: a closed Session has nothing left to say.
+        report.end.publish(&events);
         events.end();
         ended.cancel(CancelReason::Gone);
     }
