@@ -13,7 +13,16 @@
  * ```
  */
 
-import type { ISession, PromptResult, SessionOptions, ToolDefinition, UserMessageContent } from './index.js';
+import type {
+  ISession,
+  Memory,
+  MemoryInput,
+  PromptResult,
+  MemoryManager as RootMemoryManager,
+  SessionOptions,
+  ToolDefinition,
+  UserMessageContent,
+} from './index.js';
 
 export * from './index.js';
 
@@ -49,9 +58,52 @@ export declare function createServerSession(options: SessionOptions): Promise<IS
 export declare function promptServer(message: UserMessageContent, options: SessionOptions): Promise<PromptResult>;
 
 /**
- * The built-in tools: `Read`, `Edit`, `Write`, `Glob`, `Grep` and `Bash`. A local Session registers them by itself.
+ * The built-in tools, in their documented order; `docs/tools.md` describes each. A local Session registers them by
+ * itself. The list is a new one every time, its entries are shared.
  *
- * Calling `execute` of one directly skips validation, permission and deadline. `Write` and `Edit` of an existing file
- * need `context.sessionId` even then: without it the earlier `Read` cannot be verified and the call fails.
+ * Calling `execute` of one directly skips permission and deadline; the schema and the tool's own checks still hold.
+ * `Write` and `Edit` of an existing file need `context.sessionId` even then: without it the earlier `Read` cannot be
+ * verified and the call fails.
  */
-export declare function getBuiltinTools(): ToolDefinition[];
+export declare function getBuiltinTools(): Promise<ToolDefinition[]>;
+
+/**
+ * Long-term memory over a store of yours; pass it as `SessionOptions.memoryManager`, and tools that declare the
+ * `memoryManager` service get it in their context.
+ *
+ * @throws {ConfigError} The store lacks a method.
+ */
+export declare class MemoryManager implements RootMemoryManager {
+  constructor(store: MemoryStore);
+  /** Saves a memory; one of the same name is replaced. */
+  save(memory: MemoryInput): Promise<Memory>;
+  /** The memory of a name, or `undefined`. */
+  get(name: string): Promise<Memory | undefined>;
+  /** Deletes a memory. Deleting one that does not exist is no error. */
+  delete(name: string): Promise<void>;
+  /** All memories, sorted by name. */
+  list(): Promise<Memory[]>;
+  /** Memories that hold the text in name, description or body, whatever the case. */
+  search(query: string): Promise<Memory[]>;
+  /** One line for each memory, or `(no memories saved)`. */
+  readIndexContent(): Promise<string>;
+}
+
+/**
+ * Where memories are kept.
+ *
+ * **Contract** for all methods
+ * - Called by {@link MemoryManager}, which passes results and errors on as they are.
+ * - May throw or reject: the call of the manager rejects.
+ * - Must settle: whoever called the manager waits for it.
+ */
+export interface MemoryStore {
+  /** Saves a memory and gives it back with `updatedAt`. */
+  save(memory: MemoryInput): Promise<Memory>;
+  /** The memory of a name, or `undefined`. */
+  get(name: string): Promise<Memory | undefined>;
+  /** All memories, in any order. */
+  list(): Promise<Memory[]>;
+  /** Deletes a memory if it exists. */
+  delete(name: string): Promise<void>;
+}

@@ -8,4 +8,5 @@ export {
   prompt,
   prompt as promptNode,
 } from './js/local-profile.js';
+export { MemoryManager } from './js/memory.js';
 export { createSession as createServerSession, prompt as promptServer } from './js/server-profile.js';

@@ -21,7 +21,7 @@
  * ```
  *
  * Contents, in order: JSON, agents, Sessions, stream events, tools, permissions, messages and models, runtime context,
- * logging and memory, errors, middleware, process lifecycle, constants, ids. The whole entry point is one file so that
+ * memory, errors, middleware, process lifecycle, constants, ids. The whole entry point is one file so that
  * it can be read as its reference.
  *
  * Conventions. Durations are whole milliseconds in `…Ms` fields (`duration` fields are milliseconds too); times are
@@ -57,18 +57,36 @@ export type JsonObject = { [key: string]: JsonValue };
  */
 export declare function createAgent(options: AgentOptions): Promise<Agent>;
 
-/** Options of {@link createAgent}. Only `model` and `apiKey` are required. */
-export interface AgentOptions {
-  /** Model name as the provider knows it, for instance `'gpt-5'`. */
-  model: string;
+/**
+ * Options of {@link createAgent}. Required: `model`, and either `apiKey` or a `provider` object that knows how to reach
+ * the model.
+ */
+export type AgentOptions = AgentKeyOptions | AgentConnectionOptions;
+
+/** Options of an agent whose provider is named by its type. */
+export interface AgentKeyOptions extends AgentBaseOptions {
+  /** Provider type. Default `'openai'`. */
+  provider?: ProviderType;
   /** Key for the provider. Never logged and never put in an error, an event or a child process. */
   apiKey: string;
+}
+
+/** Options of an agent whose provider is a connection, for instance a `scriptedProvider` of the testing entry. */
+export interface AgentConnectionOptions extends AgentBaseOptions {
+  /** How to reach the model. `apiKey`, `baseUrl` and `advanced.connection` fill in what it leaves out. */
+  provider: ProviderConnectionConfig;
+  /** Key for the provider. Default: that of `provider`. */
+  apiKey?: string;
+}
+
+/** What {@link AgentOptions} have in common. */
+export interface AgentBaseOptions {
+  /** Model name as the provider knows it, for instance `'gpt-5'`. */
+  model: string;
   /**
    * Which tools and host access the agent starts with. Default: `'local'` if `filesystem` is given, else `'server'`.
    */
   profile?: AgentProfile;
-  /** Provider type. Default `'openai'`. */
-  provider?: ProviderType;
   /** Base URL of the provider's API, version segment included. Default: the provider's own. */
   baseUrl?: string;
   /** Tools made by {@link defineTool}. The list is copied. Default: none. */
@@ -102,7 +120,7 @@ export interface AgentFilesystemOptions {
 }
 
 /**
- * The options of a Session that {@link AgentOptions} does not already have, with the policy in `permission`.
+ * The options of a Session that {@link AgentOptions} do not already have, with the policy in `permission`.
  *
  * `permissionMode` and `permissionHandler` are not accepted here: `permission` is the only policy of an agent.
  */
@@ -293,8 +311,8 @@ export interface SessionOptions {
   /** Instructions in front of the conversation. Default: none. */
   systemPrompt?: string;
   /**
-   * Limit of model calls a request may make. Reaching it fails the request with code `MAX_TURNS_EXCEEDED`. In mode
-   * `yolo` the limit is fixed at 100. Default 200.
+   * Limit of model calls a request may make, in every permission mode. Reaching it fails the request with code
+   * `MAX_TURNS_EXCEEDED`. Default 200.
    */
   maxTurns?: number;
   /**
@@ -312,8 +330,6 @@ export interface SessionOptions {
 
   /** Runtime context of every request: file system roots, working directory, environment. Default: empty. */
   defaultContext?: RuntimeContext;
-  /** Receives log entries. Default: silent. */
-  logger?: AgentLogger;
   /** Makes the model answer in JSON of a schema. Default: free text. */
   outputFormat?: OutputFormat;
   /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
@@ -397,7 +413,7 @@ export interface ISession extends AsyncDisposable {
   /**
    * A new Session in memory with the same options, the current default context and the conversation so far.
    *
-   * @throws {SdkError} `messageId` is unknown, or the Session is closed.
+   * @throws {ConfigError} `messageId` is given, which this version cannot honour.
    */
   fork(options?: ForkOptions): Promise<ISession>;
 
@@ -457,7 +473,7 @@ export interface StreamOptions {
 
 /** Options of {@link ISession.fork}. */
 export interface ForkOptions {
-  /** Last message to keep. Default: all. */
+  /** Last message to keep. Default: all. This version keeps all and refuses another value with {@link ConfigError}. */
   messageId?: MessageId;
 }
 
@@ -499,7 +515,7 @@ export interface ToolExecutionRecord {
   input: JsonValue;
   /** What the model was told. */
   output: JsonValue;
-  /** Time from `tool_use` to `tool_result`, in milliseconds. */
+  /** Time the tool ran, in milliseconds; 0 if it never ran. */
   duration: number;
   /** Present and true if the call failed. */
   isError?: boolean;
@@ -532,8 +548,9 @@ export interface ModelInfo {
 /**
  * An event of a Session's stream. Narrow on `type`.
  *
- * Order within a turn: `turn_start`, text and thinking deltas, `tool_use` of every call, updates of the running tools,
- * `tool_result` of every call in the declared order, `turn_end`. A request that succeeds ends with one `usage` and one
+ * Order within a turn: `turn_start`, text and thinking deltas, `tool_use` of every call in the declared order, updates
+ * of the running tools and a `tool_result` of each call as it settles, `turn_end`. Calls of one turn run in parallel,
+ * so results are told apart by `id`; the model is given them in the declared order. A request that succeeds ends with one `usage` and one
  * `result`. A request that fails ends with one `error` and neither. A cancelled request ends with none of the three.
  *
  * `turn` counts from 1 within the request. `id` is the id of the tool call and `name` the tool's name as the model
@@ -587,11 +604,8 @@ export type SessionStreamEvent =
   | { type: 'usage'; sessionId: SessionId; usage: TokenUsage }
   /** The request is over. `content` is the final text. */
   | { type: 'result'; sessionId: SessionId; subtype: 'success' | 'error'; content?: string; error?: string }
-  /**
-   * The request failed. `code` is stable, see {@link SdkErrorCode}; `message` is for people; `status` is the provider's
-   * HTTP status, for errors that come from one.
-   */
-  | { type: 'error'; sessionId: SessionId; message: string; code?: SdkErrorCode; status?: number };
+  /** The request failed. `code` is stable, see {@link SdkErrorCode}; `message` is for people. */
+  | { type: 'error'; sessionId: SessionId; message: string; code?: SdkErrorCode };
 
 /**
  * Defines a tool. This is the only way to author one.
@@ -890,7 +904,13 @@ export interface ToolEffectYield {
   effect: ToolEffect;
 }
 
-/** An effect of a tool on its Session. Effects are applied after the turn's calls, in the order of the calls. */
+/**
+ * An effect of a tool on its Session. Effects of successful calls are applied after the turn's calls, in the order of
+ * the calls.
+ *
+ * This version applies `newMessages` and the `toolDiscovery` of a `runtimePatch`. The others are published as events
+ * and change nothing.
+ */
 export type ToolEffect =
   /** Tool policy, discovery, model and prompt. Counts only if the call succeeded. */
   | { type: 'runtimePatch'; patch: RuntimePatch }
@@ -1049,9 +1069,9 @@ export type PermissionResult =
       behavior: 'allow';
       /** Fields to merge over the arguments; validated again. Affected paths may not change. */
       updatedInput?: JsonObject;
-      /** Effects of the decision on the Session. */
+      /** Effects of the decision on the Session; this version passes them between handlers and applies none. */
       effects?: ToolEffect[];
-      /** Rules to remember. */
+      /** Rules to remember; this version passes them between handlers and keeps none. */
       updatedPermissions?: PermissionUpdate[];
     }
   | {
@@ -1299,7 +1319,7 @@ export interface ProviderConnectionConfig {
   /** Type `openai` only: sent as `OpenAI-Project`. */
   projectId?: string;
   /**
-   * Limit of a whole non-streaming model call, retries included, in milliseconds, 1 to 2147483647; exceeding it gives
+   * Limit of the wait for the head of a response in milliseconds, 1 to 2147483647; exceeding it gives
    * `MODEL_REQUEST_TIMEOUT`. Default 600000.
    */
   requestTimeoutMs?: number;
@@ -1308,6 +1328,26 @@ export interface ProviderConnectionConfig {
    * exceeding it gives `MODEL_STREAM_IDLE_TIMEOUT`. Default 300000.
    */
   streamIdleTimeoutMs?: number;
+  /** When a failed model call is tried again. */
+  retry?: ProviderRetryOptions;
+}
+
+/**
+ * When a failed model call is tried again: after HTTP 408, 409, 429, 500, 502, 503, 504 and 529, and after lost
+ * connections, as long as nothing of the answer was delivered. A wait grows with every retry, is varied by a fifth, and
+ * is never shorter than the provider's `Retry-After`.
+ */
+export interface ProviderRetryOptions {
+  /** Further attempts after the first, 0 to 100. Default 3. */
+  maxRetries?: number;
+  /** Wait before the first retry in milliseconds. Default 1000. */
+  initialDelayMs?: number;
+  /** Longest wait that growing leads to, in milliseconds. Default 30000. */
+  maxDelayMs?: number;
+  /** Factor from one wait to the next, 1 to 100. Default 2. */
+  backoffMultiplier?: number;
+  /** Longest wait a provider may ask for in milliseconds; a longer one fails the call at once. Default 600000. */
+  maxRetryAfterMs?: number;
 }
 
 /** The provider types the package knows by name. */
@@ -1460,37 +1500,6 @@ export declare function hasFilesystemCapability(
   context: RuntimeContext | undefined,
 ): context is RuntimeContext & { capabilities: { filesystem: FilesystemCapability } };
 
-/** Receives log entries. */
-export interface AgentLogger {
-  /**
-   * Takes one entry.
-   *
-   * **Contract**
-   * - Called on the JavaScript thread and not awaited; a returned promise is ignored.
-   * - May throw: the error is swallowed. Logging never changes what a Session does.
-   */
-  log(entry: LogEntry): void;
-}
-
-/** One log entry. Holds no keys, headers or message contents. */
-export interface LogEntry {
-  /** Severity. */
-  level: LogLevelName;
-  /** Part of the package that speaks, for instance `model` or `pipeline`. */
-  category: string;
-  /** What happened. */
-  message: string;
-  /** When, in milliseconds since the epoch. */
-  timestamp: number;
-  /** The Session it happened in. */
-  sessionId?: SessionId;
-  /** Facts. */
-  args?: unknown[];
-}
-
-/** Severity of a log entry. */
-export type LogLevelName = 'debug' | 'info' | 'warn' | 'error';
-
 /**
  * Long-term memory that tools reach through the `memoryManager` service.
  *
@@ -1504,7 +1513,7 @@ export interface MemoryManager {
   /** The memory of a name, or `undefined`. */
   get(name: string): Promise<Memory | undefined>;
   /** Saves a memory; one of the same name is replaced. */
-  save(memory: MemoryInput): Promise<void>;
+  save(memory: MemoryInput): Promise<unknown>;
   /** Deletes a memory. Deleting one that does not exist is no error. */
   delete(name: string): Promise<void>;
   /** Memories that hold the text in name, description or body, whatever the case. */
@@ -1571,7 +1580,7 @@ export type SdkErrorCode =
   | 'CONFIG_ERROR'
   /** A fault of this package; please report it. */
   | 'INTERNAL'
-  /** A model call took longer than `requestTimeoutMs`. */
+  /** The provider did not begin to answer within `requestTimeoutMs`. */
   | 'MODEL_REQUEST_TIMEOUT'
   /** A model stream was silent for longer than `streamIdleTimeoutMs`. */
   | 'MODEL_STREAM_IDLE_TIMEOUT'
@@ -1583,7 +1592,7 @@ export type SdkErrorCode =
   | 'MODEL_STREAM_ERROR'
   /** The provider's answer was not of the documented form. */
   | 'MODEL_PROTOCOL_ERROR'
-  /** The answer was cut by a limit or a filter, or declined. */
+  /** A limit or a filter stopped the model before any text, or it declined to answer. */
   | 'MODEL_ANSWER_INCOMPLETE'
   /** Retrying cannot help, or the limit of retries was reached. */
   | 'CANNOT_RETRY'

@@ -39,7 +39,7 @@ export declare function scriptedProvider(
 
 /** Settings of the connection that a script can be tested with. */
 export interface ScriptedProviderOptions
-  extends Pick<ProviderConnectionConfig, 'id' | 'requestTimeoutMs' | 'streamIdleTimeoutMs'> {}
+  extends Pick<ProviderConnectionConfig, 'id' | 'requestTimeoutMs' | 'streamIdleTimeoutMs' | 'retry'> {}
 
 /** A scripted connection, for `SessionOptions.provider`. May serve several Sessions, which then share its turns. */
 export interface ScriptedProvider extends ProviderConnectionConfig {
@@ -99,18 +99,18 @@ export interface ScriptedToolCall {
   input?: JsonObject | string;
 }
 
-/** Something that goes wrong with an answer. */
+/** Something that goes wrong with an answer. `after`: so many deltas of the turn arrive before. Default 0. */
 export type ScriptedFault =
   /** An HTTP error in place of the answer. Retried where a real one would be; each attempt plays a turn. */
   | { kind: 'http'; status: number; message?: string; retryAfterMs?: number }
-  /** The connection breaks after `after` deltas. Default 0. */
+  /** The connection breaks. */
   | { kind: 'disconnect'; after?: number }
   /** The answer is not of the provider's form. */
-  | { kind: 'malformed' }
+  | { kind: 'malformed'; after?: number }
   /** Nothing more comes, until the request is cancelled or `streamIdleTimeoutMs` has passed. */
-  | { kind: 'hang' }
+  | { kind: 'hang'; after?: number }
   /** The stream carries an error of the provider. */
-  | { kind: 'error'; message: string };
+  | { kind: 'error'; message: string; after?: number };
 
 /**
  * Answers a request.

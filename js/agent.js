@@ -2,6 +2,7 @@
 
 import { PermissionMode } from './constants.js';
 import { ConfigError, errorOf, SessionInputError } from './errors.js';
+import { scriptOf } from './script.js';
 import { Session } from './session.js';
 
 const PRESETS = {
@@ -33,7 +34,7 @@ export async function createAgent(options) {
   const rest = Object.fromEntries(Object.entries(advanced).filter(([key]) => !NOT_ADVANCED.includes(key)));
   const sessionOptions = {
     ...rest,
-    provider: typeof provider === 'string' ? { ...connection, type: provider, apiKey, baseUrl } : provider,
+    provider: connectionOf(provider, { ...connection, apiKey, baseUrl }),
     model,
     tools: tools === undefined ? undefined : [...tools],
     ...permissionOptions(permission),
@@ -50,6 +51,13 @@ export async function createAgent(options) {
   }
   const session = new Session(profile ?? (filesystem === undefined ? 'server' : 'local'), sessionOptions);
   return agentOver(session);
+}
+
+/** A connection object keeps what it says; the other options fill in what it leaves out. A script needs none of them. */
+function connectionOf(provider, given) {
+  if (typeof provider === 'string') return { ...given, type: provider };
+  if (provider === null || typeof provider !== 'object' || scriptOf(provider) !== undefined) return provider;
+  return { ...given, ...provider };
 }
 
 function permissionOptions(permission) {
@@ -94,8 +102,8 @@ function agentOver(session) {
     return last;
   }
   async function abort() {
-    await session.abort();
     last?.abandon(INTERNAL);
+    await session.abort();
   }
   return new Proxy(session, {
     get(target, key) {
@@ -114,8 +122,10 @@ export class AgentResponse {
   #events = [];
   #listeners = new Map();
   #consumption;
+  #begun = false;
   #settled = false;
   #failure;
+  #error;
   #more = deferred();
   #text;
 
@@ -137,7 +147,7 @@ export class AgentResponse {
   async *textStream() {
     let any = false;
     for await (const event of this.stream()) {
-      failOn(event);
+      this.#failOn(event);
       if (event.type === 'content') {
         any = true;
         yield event.delta;
@@ -168,9 +178,9 @@ export class AgentResponse {
     return this;
   }
 
-  /** A response that was never read ends with its aborted request. */
+  /** A response whose reading has not begun ends with its aborted request. */
   abandon(key) {
-    if (key === INTERNAL && this.#consumption === undefined) this.#settle();
+    if (key === INTERNAL && !this.#begun) this.#settle();
   }
 
   /** Events a late listener has missed. */
@@ -187,7 +197,7 @@ export class AgentResponse {
     let text = '';
     let final;
     for await (const event of this.stream()) {
-      failOn(event);
+      this.#failOn(event);
       if (event.type === 'content') text += event.delta;
       if (event.type === 'result') final = event.content;
     }
@@ -200,8 +210,12 @@ export class AgentResponse {
   }
 
   async #consume() {
+    if (this.#settled) return;
+    this.#begun = true;
     try {
       for await (const event of this.#session.stream()) {
+        // The whole error is only there until the next request ends.
+        if (event.type === 'error') this.#error = this.#session.errorBehind(event);
         this.#events.push(event);
         this.#wake();
         for (const listener of this.#listeners.get(event.type) ?? []) await listener(event);
@@ -210,6 +224,14 @@ export class AgentResponse {
       this.#failure ??= { error };
     }
     this.#settle();
+  }
+
+  #failOn(event) {
+    if (event.type === 'error')
+      throw this.#error ?? errorOf({ code: event.code ?? 'INTERNAL', message: event.message });
+    if (event.type === 'result' && event.subtype === 'error') {
+      throw errorOf({ code: 'INTERNAL', message: event.error ?? 'the request failed' });
+    }
   }
 
   #settle() {
@@ -221,14 +243,6 @@ export class AgentResponse {
     const { resolve } = this.#more;
     this.#more = deferred();
     resolve();
-  }
-}
-
-function failOn(event) {
-  if (event.type === 'error')
-    throw errorOf({ code: event.code ?? 'INTERNAL', message: event.message, status: event.status });
-  if (event.type === 'result' && event.subtype === 'error') {
-    throw errorOf({ code: 'INTERNAL', message: event.error ?? 'the request failed' });
   }
 }
 

@@ -20,7 +20,6 @@ class DirectCalls {
     const operation = this.#next++;
     call(native.runBuiltin, this.handle, operation, name, params, context);
     this.#runs.set(operation, run);
-    hold(this);
     return operation;
   }
 
@@ -35,7 +34,6 @@ class DirectCalls {
       const [operation, ok, value] = entry;
       const run = this.#runs.get(operation);
       this.#runs.delete(operation);
-      release(this);
       run?.finished(ok ? { result: value } : { error: errorOf(value) });
     }
   }
@@ -77,9 +75,12 @@ class Run {
 
   async next() {
     while (this.#yields.length === 0 && this.#end === undefined) {
+      // Only a consumer that waits keeps the process alive; one that went away leaves its run behind.
+      hold(directCalls);
       await new Promise((resolve) => {
         this.#wake = resolve;
       });
+      release(directCalls);
     }
     const { item, taken } = this.#yields.shift() ?? {};
     if (taken !== undefined) {

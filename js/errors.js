@@ -158,33 +158,46 @@ function fromNative(thrown) {
   return new SdkError(`the native core failed: ${text ?? thrown}`, { code: 'INTERNAL', cause: thrown });
 }
 
-/** Anything thrown, as plain data for the native core. Never throws itself, whatever getters or proxies do. */
+/** Anything thrown, as plain data for the native core. Never throws itself, whatever getters and traps are in the way. */
 export function describe(thrown) {
+  if (!isErrorLike(thrown)) return { name: typeof thrown, message: printable(thrown) };
+  const [name, message, stack, given] = ['name', 'message', 'stack', 'code'].map((key) => read(thrown, key));
+  // The reason of an AbortSignal carries a number from the days of the DOM; ours is the same everywhere.
+  const code = name === 'AbortError' && given === DOMException.ABORT_ERR ? 'ABORT' : given;
+  return {
+    name: typeof name === 'string' ? name : 'Error',
+    message: message === undefined ? printable(thrown) : printable(message),
+    ...(typeof stack === 'string' && { stack }),
+    ...((typeof code === 'string' || typeof code === 'number') && { code: String(code) }),
+  };
+}
+
+function isErrorLike(value) {
   try {
-    return plain(thrown);
+    return typeof value === 'object' && value !== null && 'message' in value;
   } catch {
-    return { name: 'Error', message: 'something was thrown that cannot be read' };
+    return false;
   }
 }
 
-function plain(thrown) {
-  if (thrown instanceof Error || (typeof thrown === 'object' && thrown !== null && 'message' in thrown)) {
-    const { name, message, stack, code } = thrown;
-    return {
-      name: typeof name === 'string' ? name : 'Error',
-      message: typeof message === 'string' ? message : String(message),
-      ...(typeof stack === 'string' && { stack }),
-      ...((typeof code === 'string' || typeof code === 'number') && { code: String(code) }),
-    };
+function read(value, key) {
+  try {
+    return value[key];
+  } catch {
+    return undefined;
   }
-  return { name: typeof thrown, message: printable(thrown) };
 }
 
 function printable(value) {
   try {
     return typeof value === 'string' ? value : String(value);
   } catch {
+    // `String` is the value's own code; so may be whatever names its kind.
+  }
+  try {
     return Object.prototype.toString.call(value);
+  } catch {
+    return `a value that cannot be shown (${typeof value})`;
   }
 }
 

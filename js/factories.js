@@ -12,24 +12,31 @@ export function sessionsOf(profile) {
   async function prompt(message, options) {
     const started = performance.now();
     const session = new Session(profile, options);
+    let answer;
     try {
-      await session.send(message);
-      let result;
-      let usage;
-      for await (const event of session.stream()) {
-        if (event.type === 'error') throw errorOf(event);
-        if (event.type === 'usage') usage = event.usage;
-        if (event.type === 'result') result = event;
-      }
-      if (result === undefined) throw errorOf({ code: 'ABORT', message: 'the request was aborted' });
-      if (result.subtype === 'error')
-        throw errorOf({ code: 'INTERNAL', message: result.error ?? 'the request failed' });
-      const { toolCalls, turnsCount } = session.lastRequest();
-      return { result: result.content ?? '', toolCalls, usage, duration: performance.now() - started, turnsCount };
-    } finally {
-      await session.close();
+      answer = await answerOf(session, message);
+    } catch (failure) {
+      // The failure of the request is the one that counts.
+      await session.close().catch(() => {});
+      throw failure;
     }
+    await session.close();
+    return { ...answer, duration: performance.now() - started };
   }
 
   return { createSession, prompt };
+}
+
+async function answerOf(session, message) {
+  await session.send(message);
+  let result;
+  let usage;
+  for await (const event of session.stream()) {
+    if (event.type === 'error') throw session.errorBehind(event);
+    if (event.type === 'usage') usage = event.usage;
+    if (event.type === 'result') result = event;
+  }
+  if (result === undefined) throw errorOf({ code: 'ABORT', message: 'the request was aborted' });
+  if (result.subtype === 'error') throw errorOf({ code: 'INTERNAL', message: result.error ?? 'the request failed' });
+  return { result: result.content ?? '', usage, ...session.lastRequest() };
 }

@@ -2,6 +2,8 @@
 
 /** Deeper than any sensible value, shallow enough for the stack. */
 const MAX_DEPTH = 1_000;
+/** Characters of a path in a message. */
+const MAX_PATH = 100;
 
 /**
  * JSON text of a value.
@@ -13,11 +15,19 @@ const MAX_DEPTH = 1_000;
 export function encode(value, what) {
   if (value === undefined) throw new TypeError(`${what} is undefined, which is not JSON; return null or a value`);
   check(value, what, 0);
-  const text = textOf(value);
-  // A toJSON method need not answer the same twice.
-  if (text === undefined) throw new TypeError(`${what} has a toJSON method that does not give JSON`);
-  return text;
+  const text = JSON.stringify(value);
+  // A `toJSON` may answer differently the second time it is asked.
+  if (text === undefined) throw new TypeError(`${what} turned into undefined, which is not JSON`);
+  return wellFormed(text);
 }
+
+/** Half a surrogate pair is no Unicode text; `JSON.stringify` leaves it as an escape, which JSON parsers refuse. */
+export function wellFormed(text) {
+  return text.includes('\\ud') ? text.replace(LONE_SURROGATE, '$1\ufffd') : text;
+}
+
+/** An escaped surrogate, but not an escaped backslash in front of the same letters. */
+const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g;
 
 function check(value, path, depth) {
   switch (typeof value) {
@@ -36,7 +46,9 @@ function check(value, path, depth) {
 }
 
 function checkObject(value, path, depth) {
-  if (depth > MAX_DEPTH) throw new TypeError(`${path} is nested too deeply or contains itself, which is not JSON`);
+  if (depth > MAX_DEPTH) {
+    throw new TypeError(`${shortened(path)} is nested too deeply or contains itself, which is not JSON`);
+  }
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const item = value[i];
@@ -61,6 +73,11 @@ function checkObject(value, path, depth) {
   }
 }
 
+/** The beginning of a path that is too long to read. */
+function shortened(path) {
+  return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH)}…` : path;
+}
+
 const OPAQUE = [Map, Set, WeakMap, WeakSet, WeakRef, Promise, Error, RegExp, ArrayBuffer];
 
 function isOpaque(value) {
@@ -73,18 +90,8 @@ function article(name) {
 
 /** JSON text of options, where a non-finite number must not turn into "absent". */
 export function encodeOptions(options) {
-  return textOf(options, (_, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value));
-}
-
-/** An escape sequence of JSON text; the group is set for halves of surrogate pairs, which stand alone there. */
-const ESCAPE = /\\(?:u(d[89ab][0-9a-f]{2}|d[c-f][0-9a-f]{2})|.)/g;
-
-/**
- * `JSON.stringify`, with half characters replaced as `String.prototype.toWellFormed` does: a text that was cut inside
- * of an emoji is common, and Rust's strings cannot hold it.
- */
-export function textOf(value, replacer) {
-  const text = JSON.stringify(value, replacer);
-  if (!text?.includes('\\ud')) return text;
-  return text.replace(ESCAPE, (sequence, half) => (half === undefined ? sequence : '\uFFFD'));
+  const text = JSON.stringify(options, (_, value) =>
+    typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
+  );
+  return wellFormed(text);
 }

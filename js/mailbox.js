@@ -1,7 +1,9 @@
 // The JavaScript side of the mailboxes: one wake for all Sessions of this thread, drained by one call.
 
+import process from 'node:process';
+import { isMainThread } from 'node:worker_threads';
 import { describe, errorOf } from './errors.js';
-import { textOf } from './json.js';
+import { wellFormed } from './json.js';
 import { native } from './native.js';
 
 const CALL = 0;
@@ -26,7 +28,10 @@ const held = new Set();
 
 /** The native side of this thread. */
 export function attached() {
-  environment ??= native.attach(() => drain(true));
+  if (environment === undefined) {
+    environment = native.attach(() => drain(true));
+    process.once('exit', () => native.detach(environment, isMainThread));
+  }
   return environment;
 }
 
@@ -53,12 +58,21 @@ export function* liveOwners() {
 
 /** Delivers everything the native side has to say. `woken`: by its wake, so budgets are renewed. */
 export function drain(woken) {
+  const failures = [];
   for (const [key, ...entries] of JSON.parse(native.drain(environment))) {
     const owner = owners.get(key)?.deref();
     if (owner === undefined) continue;
     if (woken) owner.refill?.();
-    for (const entry of entries) owner.dispatch(entry);
+    for (const entry of entries) {
+      // Entries are said once: one that fails must not take the others with it.
+      try {
+        owner.dispatch(entry);
+      } catch (failure) {
+        failures.push(failure);
+      }
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Keeps the process and the owner alive until `release` has been called as often. */
@@ -80,12 +94,23 @@ export function release(owner) {
 export class Operations {
   #open = new Map();
 
-  /** Runs `begin(id)`; it answers `true` when the operation is done already. */
+  /** Runs `begin(id)`; it answers `true` when the operation is done already. Keeps the process alive until then. */
   run(owner, begin) {
     const id = ++operations;
     if (begin(id)) return Promise.resolve();
     hold(owner);
-    return new Promise((resolve, reject) => this.#open.set(id, { resolve, reject })).finally(() => release(owner));
+    return this.#opened(id).finally(() => release(owner));
+  }
+
+  /** The same for what the caller does not wait for: it keeps neither the process nor the owner alive. */
+  runUnheld(begin) {
+    const id = ++operations;
+    begin(id);
+    return this.#opened(id);
+  }
+
+  #opened(id) {
+    return new Promise((resolve, reject) => this.#open.set(id, { resolve, reject }));
   }
 
   settle([, id, ok, value]) {
@@ -113,6 +138,8 @@ export class Calls {
   abort([, id, text]) {
     const call = this.#open.get(id);
     if (call === undefined) return;
+    // The callback keeps its own hold on the call: one that never settles leaves nothing here.
+    this.#open.delete(id);
     call.reason = new DOMException(text, 'AbortError');
     call.controller?.abort(call.reason);
   }
@@ -128,6 +155,6 @@ export function signalOf(call) {
 }
 
 /** JSON text of a thrown error. */
-export const thrownText = (thrown) => textOf(describe(thrown));
+export const thrownText = (thrown) => wellFormed(JSON.stringify(describe(thrown)));
 
 export const Entry = { CALL, ABORT, DONE, READY };

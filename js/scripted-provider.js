@@ -1,6 +1,6 @@
 // `scriptedProvider`: a model that plays turns, for tests without a network.
 
-import { call, ConfigError } from './errors.js';
+import { call, ConfigError, SdkError } from './errors.js';
 import { encode, encodeOptions } from './json.js';
 import { attached, Entry, register, thrownText } from './mailbox.js';
 import { native } from './native.js';
@@ -25,8 +25,12 @@ class Script {
     const count = turns.length;
     this.#left = count;
     return (request) => {
-      if (turns.length === 0)
-        throw new Error(`no turn is left: ${count} were scripted, and the model was called again`);
+      if (turns.length === 0) {
+        throw new SdkError(
+          `the script has ${count} turn${count === 1 ? '' : 's'}, but the model was called once more; add a turn`,
+          { code: 'INVALID_MODEL_REQUEST' },
+        );
+      }
       const turn = turns.shift();
       this.#left = turns.length;
       return typeof turn === 'function' ? turn(request) : turn;

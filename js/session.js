@@ -1,8 +1,8 @@
 // The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
 
-import { call, ConfigError, describe, SdkError } from './errors.js';
+import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
-import { encode, encodeOptions, textOf } from './json.js';
+import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
@@ -75,7 +75,8 @@ export class Session {
   #defaultContext;
   #model;
   #script;
-  #stream;
+  /** Open streams. More than one when a stream is read late, after the next request began. */
+  #streams = new Set();
   #signal;
   #calls = new Calls();
   #operations = new Operations();
@@ -98,7 +99,7 @@ export class Session {
     this.#profile = profile;
     this.#tools = [...tools];
     this.#permission = permissionHandler;
-    this.#defaultContext = options.defaultContext ?? {};
+    this.#defaultContext = structuredClone(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
     this.#key = register(this);
@@ -117,7 +118,7 @@ export class Session {
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
-        textOf(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index))),
+        wellFormed(JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index)))),
         this.#script?.handle,
         parent?.handle,
       );
@@ -144,12 +145,14 @@ export class Session {
     }
     const input = { content: message, maxTurns, context, expectedRequestId, hasSignal: signal !== undefined };
     const submission = JSON.parse(call(native.send, this.#handle, encodeOptions(input)));
+    // The request before may never have been read to its end; its signal has nothing to say about this one.
+    this.#unfollow();
     if (signal !== undefined) this.#follow(signal, submission.requestId);
     return submission;
   }
 
   stream(options) {
-    return new EventStream(this, this.#handle, options, (stream) => this.#streamEnded(stream));
+    return new EventStream(this, options);
   }
 
   async abort() {
@@ -169,7 +172,8 @@ export class Session {
     await this.#operations.run(this, (id) => call(native.close, this.#handle, id));
     this.#closed = true;
     this.#unfollow();
-    unregister(this.#key);
+    // While something of this Session is awaited its answer may be under way; it is forgotten with the Session then.
+    if (this.holds === 0) unregister(this.#key);
   }
 
   [Symbol.asyncDispose]() {
@@ -206,8 +210,9 @@ export class Session {
   }
 
   setDefaultContext(context) {
-    this.#configure({ defaultContext: context });
-    this.#defaultContext = structuredClone(context);
+    const copy = structuredClone(context);
+    this.#configure({ defaultContext: copy });
+    this.#defaultContext = copy;
   }
 
   getDefaultContext() {
@@ -232,25 +237,33 @@ export class Session {
 
   // ---- what the stream needs
 
-  /** Starts the accepted request; false when its signal fired before it began. */
+  /** Starts the accepted request and gives its native stream; undefined when its signal fired before it began. */
   startStream(stream, includeThinking) {
     if (this.#signal?.fired) {
       call(native.abortRequest, this.#handle, this.#signal.requestId);
       this.#unfollow();
-      return false;
+      return undefined;
     }
-    call(native.start, this.#handle, includeThinking);
-    this.#stream = stream;
-    return true;
+    const started = call(native.start, this.#handle, includeThinking);
+    if (this.#signal !== undefined) this.#signal.stream = stream;
+    this.#streams.add(stream);
+    return started;
   }
 
-  leaveStream() {
-    return this.#operations.run(this, (id) => call(native.leave, this.#handle, id));
+  leaveStream(started) {
+    return this.#operations.run(this, (id) => call(native.leave, this.#handle, started, id));
   }
 
-  #streamEnded(stream) {
-    if (this.#stream === stream) this.#stream = undefined;
-    this.#unfollow();
+  streamEnded(stream) {
+    this.#streams.delete(stream);
+    if (this.#signal?.stream === stream) this.#unfollow();
+  }
+
+  /** The whole error behind an `error` event: the event itself carries only its message and code. */
+  errorBehind(event) {
+    const failure = native.lastFailure(this.#handle);
+    const whole = failure === null ? undefined : JSON.parse(failure);
+    return errorOf(whole?.message === event.message ? whole : event);
   }
 
   /** Tool calls and turns of the last request. */
@@ -261,11 +274,11 @@ export class Session {
   // ---- the caller's signal
 
   #follow(signal, requestId) {
-    const followed = { signal, requestId, fired: signal.aborted, listener: undefined };
+    const followed = { signal, requestId, stream: undefined, fired: signal.aborted, listener: undefined };
     followed.listener = () => {
       followed.fired = true;
       // Before the stream begins there is nothing to cancel: the stream then ends at once.
-      if (this.#stream !== undefined) call(native.abortRequest, this.#handle, requestId);
+      if (followed.stream !== undefined) call(native.abortRequest, this.#handle, requestId);
     };
     signal.addEventListener('abort', followed.listener, { once: true });
     this.#signal = followed;
@@ -294,7 +307,7 @@ export class Session {
         this.#operations.settle(entry);
         break;
       case Entry.READY:
-        this.#stream?.ready();
+        for (const stream of this.#streams) stream.ready();
         break;
     }
   }
@@ -319,7 +332,8 @@ export class Session {
       this.#settle(id, THROWN, thrownText(thrown));
       return;
     }
-    Promise.resolve(answer).then(
+    // Adopted by a promise of ours: a thenable or a subclass may do anything in its own `then`.
+    new Promise((resolve) => resolve(answer)).then(
       (value) => this.#answered(id, port, value),
       (thrown) => this.#settle(id, THROWN, thrownText(thrown)),
     );
@@ -357,11 +371,11 @@ export class Session {
     const context = this.#context(open, definition, messageId, permissionMode);
     const execute = authoredExecute(definition);
     if (execute !== undefined) return execute(params, context);
-    return this.#drainExecution(open.id, definition.execute(params, context), definition.name);
+    return this.#drainExecution(open, definition.execute(params, context), definition.name);
   }
 
   /** Runs the generator protocol: yields cross one by one, the result is a whole ToolResult. */
-  async #drainExecution(id, execution, name) {
+  async #drainExecution(open, execution, name) {
     if (typeof execution?.next !== 'function') {
       throw new TypeError(`execute of tool ${name} must return an async generator; make the tool with defineTool()`);
     }
@@ -370,13 +384,17 @@ export class Session {
         const step = await execution.next();
         if (step.done) return new WholeResult(step.value);
         const item = encode(step.value, 'the yield');
-        await this.#operations.run(this, (operation) => {
-          call(native.emit, this.#handle, id, operation, item);
-          return false;
-        });
+        await this.#operations.runUnheld((operation) => call(native.emit, this.#handle, open.id, operation, item));
+        // A generator that does not look at its signal is left at its next yield.
+        if (open.reason !== undefined) throw open.reason;
       }
     } catch (failure) {
-      await execution.return?.()?.catch?.(() => {});
+      // The generator is closed in any case; the first failure is the one that counts.
+      try {
+        await execution.return?.();
+      } catch {
+        // A failing clean-up does not replace its cause.
+      }
       throw failure;
     }
   }

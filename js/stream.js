@@ -16,9 +16,9 @@ const DONE = Object.freeze({ value: undefined, done: true });
 
 export class EventStream {
   #owner;
-  #handle;
+  /** The native stream, once it has begun. */
+  #native;
   #includeThinking;
-  #onEnd;
   /** 'new' → 'open' → 'over' */
   #phase = 'new';
   #text = '';
@@ -27,12 +27,14 @@ export class EventStream {
   #at = 0;
   /** Consumers that called `next` while nothing was there. */
   #waiting = [];
+  /** Whether the request goes on by itself, which keeps the process and the Session alive. */
+  #running = false;
+  /** The cleanup after leaving early, shared by all who leave. */
+  #leaving;
 
-  constructor(owner, handle, { includeThinking = false } = {}, onEnd = () => {}) {
+  constructor(owner, { includeThinking = false } = {}) {
     this.#owner = owner;
-    this.#handle = handle;
     this.#includeThinking = includeThinking === true;
-    this.#onEnd = onEnd;
   }
 
   [Symbol.asyncIterator]() {
@@ -47,7 +49,7 @@ export class EventStream {
   /** Leaving early cancels the request and waits for its cleanup. */
   async return(value) {
     await this.#leave();
-    return { value, done: true };
+    return { value: await value, done: true };
   }
 
   async throw(error) {
@@ -66,12 +68,22 @@ export class EventStream {
       this.#answer({ value: this.#event(), done: false });
     }
     if (this.#phase === 'over') while (this.#waiting.length > 0) this.#answer(DONE);
+    if (this.#running && native.isStalled(this.#native)) this.#run(false);
+  }
+
+  /** A request that waits for a consumer who is gone must not keep the process; one that works must. */
+  #run(running) {
+    this.#running = running;
+    if (running) hold(this.#owner);
+    else release(this.#owner);
   }
 
   #pull() {
     if (this.#phase === 'new') {
       try {
-        this.#phase = this.#owner.startStream(this, this.#includeThinking) ? 'open' : 'over';
+        this.#native = this.#owner.startStream(this, this.#includeThinking);
+        this.#phase = this.#native === undefined ? 'over' : 'open';
+        if (this.#phase === 'open') this.#run(true);
       } catch (error) {
         this.#phase = 'over';
         return Promise.reject(error);
@@ -93,7 +105,7 @@ export class EventStream {
   /** Takes the next frame. */
   #take() {
     if (this.#phase !== 'open') return false;
-    const text = call(native.take, this.#handle, scratch);
+    const text = call(native.take, this.#native, scratch);
     if (text === null) {
       if (scratch[0] === ENDED) this.#end();
       return false;
@@ -102,6 +114,7 @@ export class EventStream {
     this.#marks = scratch.slice(1, 1 + scratch[0]);
     this.#index = 0;
     this.#at = 0;
+    if (!this.#running && !native.isStalled(this.#native)) this.#run(true);
     return true;
   }
 
@@ -126,19 +139,20 @@ export class EventStream {
 
   #end() {
     this.#phase = 'over';
-    this.#onEnd(this);
+    if (this.#running) this.#run(false);
+    this.#owner.streamEnded(this);
   }
 
-  async #leave() {
-    const phase = this.#phase;
-    if (phase === 'open') {
+  #leave() {
+    if (this.#phase === 'open') {
       this.#text = '';
       this.#marks = scratch.subarray(0, 0);
       this.#index = 0;
       this.#end();
       this.ready();
-      await this.#owner.leaveStream();
+      this.#leaving = this.#owner.leaveStream(this.#native);
     }
     this.#phase = 'over';
+    return this.#leaving;
   }
 }

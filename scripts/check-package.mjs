@@ -10,6 +10,7 @@ const ROOT_FILES = [
   'README.md',
   'advanced.d.ts',
   'advanced.js',
+  'examples/quickstart.mjs',
   'index.d.ts',
   'index.js',
   'native.cjs',

@@ -22,6 +22,14 @@ typeOf(agent).is<Agent>();
 await createAgent({ model: 'm' });
 // @ts-expect-error no model
 await createAgent({ apiKey: 'k' });
+// A connection object needs no key beside it.
+await createAgent({ model: 'm', provider: scriptedProvider(['hello']) });
+await createAgent({ model: 'm', provider: { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } });
+await createAgent({ model: 'm', provider: { type: 'openai' }, apiKey: 'k', baseUrl: 'http://127.0.0.1:1/v1' });
+// @ts-expect-error a connection names its type
+await createAgent({ model: 'm', provider: { apiKey: 'k' } });
+// @ts-expect-error a type alone needs a key
+await createAgent({ model: 'm', provider: 'openai-compatible' });
 // @ts-expect-error no such profile
 await createAgent({ model: 'm', apiKey: 'k', profile: 'remote' });
 
@@ -47,6 +55,8 @@ await createAgent({
 });
 // @ts-expect-error the connection's type is the agent's provider
 await createAgent({ model: 'm', apiKey: 'k', advanced: { connection: { type: 'openai' } } });
+// @ts-expect-error this version has no logger
+await createAgent({ model: 'm', apiKey: 'k', advanced: { logger: { log() {} } } });
 // @ts-expect-error `permission` is the policy
 await createAgent({ model: 'm', apiKey: 'k', advanced: { permissionMode: 'yolo' } });
 // @ts-expect-error `permission` is the policy

@@ -18,7 +18,7 @@ holds<Exclude<keyof typeof root, keyof typeof advanced> extends never ? true : f
 holds<
   Equal<
     Exclude<keyof typeof advanced, keyof typeof root>,
-    'createNodeSession' | 'promptNode' | 'createServerSession' | 'promptServer' | 'getBuiltinTools'
+    'createNodeSession' | 'promptNode' | 'createServerSession' | 'promptServer' | 'getBuiltinTools' | 'MemoryManager'
   >
 >();
 holds<Equal<keyof typeof testing, 'scriptedProvider'>>();
@@ -26,7 +26,7 @@ holds<Equal<typeof advanced.createNodeSession, typeof advanced.createSession>>()
 holds<Equal<typeof advanced.promptNode, typeof advanced.prompt>>();
 holds<Equal<typeof advanced.createServerSession, typeof root.createSession>>();
 holds<Equal<typeof advanced.promptServer, typeof root.prompt>>();
-typeOf(advanced.getBuiltinTools()).is<root.ToolDefinition[]>();
+typeOf(advanced.getBuiltinTools()).is<Promise<root.ToolDefinition[]>>();
 // @ts-expect-error built-in tools are not at the root
 root.getBuiltinTools;
 

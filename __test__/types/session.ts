@@ -93,7 +93,6 @@ const all: Required<SessionOptions> = {
   toolConcurrency: { readonly: 1, write: 1, execute: 1, queue: 1 },
   maxToolResultBytes: 1_000,
   defaultContext: { capabilities: { filesystem: { roots: ['/srv'], cwd: '/srv' } }, environment: { A: '1' } },
-  logger: { log: ({ level, category, message, timestamp }) => void [level, category, message, timestamp] },
   outputFormat: { type: 'json_schema', json_schema: { name: 'city', schema: Type.Object({ name: Type.String() }) } },
   memoryManager: {
     list: async () => [],
@@ -243,7 +242,7 @@ holds<Equal<Fields<'tool_permission_updates'>, 'id' | 'name' | 'updates'>>();
 holds<Equal<Fields<'tool_result'>, 'id' | 'name' | 'output' | 'display' | 'isError'>>();
 holds<Equal<Fields<'usage'>, 'usage'>>();
 holds<Equal<Fields<'result'>, 'subtype' | 'content' | 'error'>>();
-holds<Equal<Fields<'error'>, 'message' | 'code' | 'status'>>();
+holds<Equal<Fields<'error'>, 'message' | 'code'>>();
 
 // The stream is a full generator: it can be left, and driven by hand.
 const stream = session.stream();

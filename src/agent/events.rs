@@ -109,6 +109,14 @@ struct State {
     ended: bool,
     closed: bool,
     waiting: bool,
+    /// The consumer was told that the queue stalls, and has not looked since.
+    told: bool,
+}
+
+impl State {
+    fn is_full(&self) -> bool {
+        !self.closed && (self.units >= MAX_UNITS || self.events >= MAX_EVENTS)
+    }
 }
 
 /// The queue. One producer, one consumer.
@@ -119,7 +127,8 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// A queue that calls `ready` when a waiting consumer can take again. It is called without any lock held.
+    /// A queue that calls `ready` when a waiting consumer can take again, and when the producer stalls: it has ended,
+    /// or goes on only when something is taken. It is called without any lock held.
     pub fn new(ready: impl Fn() + Send + Sync + 'static) -> Self {
         Self { state: Mutex::default(), room: Notify::new(), ready: Box::new(ready) }
     }
@@ -170,21 +179,50 @@ impl EventQueue {
         }
     }
 
-    /// Whether the producer should wait before it makes more.
-    pub fn is_full(&self) -> bool {
-        let state = self.lock();
-        !state.closed && (state.units >= MAX_UNITS || state.events >= MAX_EVENTS)
+    /// How many events wait to be taken.
+    pub fn len(&self) -> usize {
+        self.lock().events
     }
 
-    /// Resolves when there is room.
+    /// Whether no event waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the producer should wait before it makes more.
+    pub fn is_full(&self) -> bool {
+        self.lock().is_full()
+    }
+
+    /// Whether nothing more comes unless something is taken. The next stall is told again.
+    pub fn is_stalled(&self) -> bool {
+        let mut state = self.lock();
+        state.told = false;
+        state.ended || state.closed || state.is_full()
+    }
+
+    fn tell_stalled(&self) {
+        let told = std::mem::replace(&mut self.lock().told, true);
+        if !told {
+            (self.ready)();
+        }
+    }
+
+    /// Resolves when there is room. Any number of producers may wait: whoever gets through wakes the next one.
     pub async fn room(&self) {
+        let mut waited = false;
         loop {
             let room = self.room.notified();
             if !self.is_full() {
-                return;
+                break;
             }
             self.flush();
+            self.tell_stalled();
             room.await;
+            waited = true;
+        }
+        if waited {
+            self.room.notify_one();
         }
     }
 
@@ -192,6 +230,7 @@ impl EventQueue {
     pub fn end(&self) {
         self.lock().ended = true;
         self.flush();
+        self.tell_stalled();
     }
 
     /// The next frame. [`Take::Empty`] promises one call of the ready callback.
@@ -201,7 +240,7 @@ impl EventQueue {
             Some(frame) => {
                 state.units -= frame.text.units();
                 state.events -= frame.marks.len();
-                let room = state.units < MAX_UNITS && state.events < MAX_EVENTS;
+                let room = !state.is_full();
                 drop(state);
                 if room {
                     self.room.notify_one();
@@ -289,9 +328,26 @@ mod tests {
         assert_eq!(wakes.load(Ordering::SeqCst), 0, "deltas wait for the flush of their packet");
         queue.flush();
         queue.flush();
-        assert_eq!(wakes.load(Ordering::SeqCst), 1);
-        queue.end();
+        queue.push_event(&SessionEvent::TurnEnd { turn: 1 });
         assert_eq!(wakes.load(Ordering::SeqCst), 1, "a consumer that is not waiting is not woken");
+    }
+
+    #[tokio::test]
+    async fn a_stall_is_told_once_until_the_consumer_looks() {
+        let (queue, wakes) = queue();
+        assert!(!queue.is_stalled());
+        queue.push_text(TextKind::Content, &"x".repeat(MAX_UNITS));
+        let (first, second) = (queue.room(), queue.room());
+        tokio::pin!(first, second);
+        assert!(futures_util::poll!(&mut first).is_pending());
+        assert!(futures_util::poll!(&mut second).is_pending());
+        assert_eq!(wakes.load(Ordering::SeqCst), 1);
+        assert!(queue.is_stalled());
+        assert!(matches!(queue.take(), Take::Frame(_)));
+        assert!(!queue.is_stalled());
+        queue.end();
+        assert_eq!(wakes.load(Ordering::SeqCst), 2);
+        assert!(queue.is_stalled());
     }
 
     #[test]
@@ -321,6 +377,24 @@ mod tests {
         assert!(futures_util::poll!(&mut room).is_pending());
         while let Take::Frame(_) = queue.take() {}
         room.await;
+    }
+
+    #[tokio::test]
+    async fn every_waiting_producer_gets_through_once_there_is_room() {
+        for close in [false, true] {
+            let (queue, _) = queue();
+            queue.push_text(TextKind::Content, &"x".repeat(MAX_UNITS));
+            let all = async { tokio::join!(queue.room(), queue.room(), queue.room()) };
+            tokio::pin!(all);
+            assert!(futures_util::poll!(&mut all).is_pending());
+            if close {
+                queue.close();
+            } else {
+                // One frame holds everything, so there is one notification for three producers.
+                assert!(matches!(queue.take(), Take::Frame(_)));
+            }
+            all.await;
+        }
     }
 
     #[tokio::test]

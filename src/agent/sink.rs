@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::events::{EventQueue, TextKind};
 use crate::contract::{ToolEffect, ToolYield, YieldSink};
+use crate::host::CancelToken;
 use crate::model::{ModelUsage, SessionEvent, ToolCall};
 use crate::providers::{FinishReason, ModelSink};
 
@@ -68,14 +69,15 @@ impl ModelSink for TurnSink<'_> {
 /// Publishes the yields of one call and keeps its effects for the end of the turn.
 pub(super) struct CallYields {
     events: Arc<EventQueue>,
+    cancel: CancelToken,
     id: String,
     name: String,
     effects: Mutex<Vec<ToolEffect>>,
 }
 
 impl CallYields {
-    pub(super) fn new(events: Arc<EventQueue>, call: &ToolCall) -> Self {
-        Self { events, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
+    pub(super) fn new(events: Arc<EventQueue>, cancel: CancelToken, call: &ToolCall) -> Self {
+        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
     }
 
     /// What the call wants changed, in the order of its yields.
@@ -108,7 +110,53 @@ impl CallYields {
 
 impl YieldSink for CallYields {
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.events.push_event(&self.event(item));
-        Box::pin(self.events.room())
+        let event = self.event(item);
+        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
+        // kept within the bounds of the queue.
+        if !(self.cancel.is_cancelled() && self.events.is_full()) {
+            self.events.push_event(&event);
+        }
+        Box::pin(async move {
+            self.cancel.run_until(self.events.room()).await;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::events::Take;
+    use super::*;
+    use crate::host::CancelReason;
+
+    #[tokio::test]
+    async fn a_cancelled_call_is_neither_held_up_nor_unbounded_when_nobody_reads() {
+        let events = Arc::new(EventQueue::new(|| {}));
+        let cancel = CancelToken::new();
+        let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
+        let yields = CallYields::new(events.clone(), cancel.clone(), &call);
+        while !events.is_full() {
+            yields.emit(ToolYield::message("x".repeat(1000))).await;
+        }
+        let held_up = yields.emit(ToolYield::message("one more"));
+        tokio::pin!(held_up);
+        assert!(futures_util::poll!(&mut held_up).is_pending());
+        cancel.cancel(CancelReason::Abort);
+        held_up.await;
+
+        let count = || {
+            let mut count = 0;
+            while let Take::Frame(frame) = events.take() {
+                count += frame.marks.len();
+            }
+            count
+        };
+        let kept = count();
+        while !events.is_full() {
+            yields.emit(ToolYield::message("x".repeat(1000))).await;
+        }
+        for _ in 0..1000 {
+            yields.emit(ToolYield::message("late")).await;
+        }
+        assert!(count() <= kept, "what a cancelled call still yields is bounded");
     }
 }

@@ -12,6 +12,7 @@ use napi::{Env, Status};
 use napi_derive::napi;
 
 use super::mailbox::Mailbox;
+use crate::tools;
 
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true, 0>;
 
@@ -131,4 +132,14 @@ pub fn attach(env: Env, wake: Function<(), ()>) -> napi::Result<External<NativeE
 #[napi(catch_unwind)]
 pub fn drain(env: &External<NativeEnv>) -> String {
     env.port.drain()
+}
+
+/// The environment is ending (its `exit` event): nothing is delivered any more. At the end of the process every child
+/// process of a tool is killed: nobody would be left to do it.
+#[napi(catch_unwind)]
+pub fn detach(env: &External<NativeEnv>, process_ends: bool) {
+    env.port.close();
+    if process_ends {
+        tools::kill_all();
+    }
 }

@@ -201,6 +201,8 @@ impl JsCall {
 impl Drop for JsCall {
     fn drop(&mut self) {
         if self.open {
+            // Nobody waits for the answer: a callback that never settles leaves nothing behind.
+            self.mailbox.lock().calls.remove(&self.id);
             self.abort("the call is no longer waited for");
         }
     }

@@ -36,6 +36,10 @@ impl ScriptSource for JsTurns {
             match call.answer().await? {
                 Answer::Json(json) => Ok(json),
                 Answer::Text(text) => Ok(serde_json::to_string(&text).unwrap_or_default()),
+                // The facade found no turn left in a list that holds functions.
+                Answer::Thrown(cause) if cause.code.as_deref() == Some(ErrorCode::InvalidRequest.as_str()) => {
+                    Err(Error::new(ErrorCode::InvalidRequest, cause.message))
+                }
                 Answer::Thrown(cause) => Err(Error::new(
                     ErrorCode::ModelStreamError,
                     format!("the scripted provider's function failed: {}", cause.message),

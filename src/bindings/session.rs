@@ -18,7 +18,7 @@ use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::ToolYield;
 use crate::error::{Error, Result};
-use crate::host::EnvSnapshot;
+use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::providers::{self, ProviderConfig};
 use crate::session::{self, RequestStream, SendOptions, Session, SessionConfig};
@@ -35,8 +35,22 @@ const ENDED: u32 = u32::MAX;
 pub struct NativeSession {
     session: Arc<Session>,
     mailbox: Arc<Mailbox>,
-    stream: Mutex<Option<RequestStream>>,
+    /// The last request that was started, for polling it in place.
+    task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
+}
+
+/// What the facade holds for the stream of one request. A Session may have several: one that is read late stays whole.
+pub struct NativeStream {
+    request: RequestId,
+    events: Arc<EventQueue>,
+}
+
+impl Drop for NativeStream {
+    /// Nobody reads the events any more, so nothing may wait for room among them.
+    fn drop(&mut self) {
+        self.events.close();
+    }
 }
 
 impl Drop for NativeSession {
@@ -44,12 +58,6 @@ impl Drop for NativeSession {
     fn drop(&mut self) {
         self.mailbox.retire();
         self.session.abort();
-    }
-}
-
-impl NativeSession {
-    fn stream(&self) -> Option<RequestStream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -112,7 +120,7 @@ pub fn open_session(
     Ok(External::new(NativeSession {
         session: Arc::new(Session::new(parts)),
         mailbox,
-        stream: Mutex::default(),
+        task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
     }))
 }
@@ -156,12 +164,12 @@ pub fn send(handle: &External<NativeSession>, input: String) -> napi::Result<Str
 
 /// Starts the accepted request.
 #[napi(catch_unwind)]
-pub fn start(handle: &External<NativeSession>, include_thinking: bool) -> napi::Result<()> {
+pub fn start(handle: &External<NativeSession>, include_thinking: bool) -> napi::Result<External<NativeStream>> {
     let mailbox = Arc::clone(&handle.mailbox);
     let events = Arc::new(EventQueue::new(move || mailbox.events_ready()));
-    let stream = js(handle.session.start(include_thinking, events))?;
-    *handle.stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
-    Ok(())
+    let RequestStream { request_id, events, task } = js(handle.session.start(include_thinking, events))?;
+    *handle.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+    Ok(External::new(NativeStream { request: request_id, events }))
 }
 
 /// The next events: their text, with `scratch[0]` their number and one mark an event after it. `null` when there are
@@ -169,15 +177,14 @@ pub fn start(handle: &External<NativeSession>, include_thinking: bool) -> napi::
 #[napi(catch_unwind)]
 pub fn take<'env>(
     env: &'env Env,
-    handle: &External<NativeSession>,
+    stream: &External<NativeStream>,
     mut scratch: Uint32Array,
 ) -> napi::Result<Option<JsString<'env>>> {
-    let taken = handle.stream().map_or(Take::Ended, |stream| stream.events.take());
     // SAFETY: the array belongs to the facade, which uses it only around this synchronous call on this thread.
     #[expect(unsafe_code, reason = "the scratch array is filled in place")]
     let scratch = unsafe { scratch.as_mut() };
     let Some((count, marks)) = scratch.split_first_mut() else { return Ok(None) };
-    let frame = match taken {
+    let frame = match stream.events.take() {
         Take::Frame(frame) => frame,
         Take::Empty => {
             *count = 0;
@@ -185,7 +192,6 @@ pub fn take<'env>(
         }
         Take::Ended => {
             *count = ENDED;
-            *handle.stream.lock().unwrap_or_else(PoisonError::into_inner) = None;
             return Ok(None);
         }
     };
@@ -199,14 +205,18 @@ pub fn take<'env>(
     }
 }
 
+/// Whether nothing more comes unless something is taken: the request has ended, or waits for its consumer.
+#[napi(catch_unwind)]
+pub fn is_stalled(stream: &External<NativeStream>) -> bool {
+    stream.events.is_stalled()
+}
+
 /// The consumer leaves: cancels the request and completes `operation` when everything has settled. `true` when there
 /// is nothing to wait for.
 #[napi(catch_unwind)]
-pub fn leave(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
-    let stream = handle.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(stream) = stream else { return Ok(true) };
+pub fn leave(handle: &External<NativeSession>, stream: &External<NativeStream>, operation: u32) -> napi::Result<bool> {
     stream.events.close();
-    let ended = handle.session.abort_request(&stream.request_id);
+    let ended = handle.session.abort_request(&stream.request);
     when_ended(handle, ended, operation)
 }
 
@@ -263,14 +273,15 @@ pub fn settle(handle: &External<NativeSession>, call: u32, kind: u32, text: Stri
     let mailbox = &handle.mailbox;
     let budget = handle.inline_left.load(Ordering::Relaxed).min(INLINE_POLLS);
     let alone = mailbox.waiting_calls() == 1;
-    match handle.stream().filter(|_| alone && budget > 0) {
+    let task = handle.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match task.filter(|_| alone && budget > 0) {
         None => {
             mailbox.settle(call, answer);
             false
         }
-        Some(stream) => {
+        Some(task) => {
             let held = mailbox.env().hold_wake();
-            let used = stream.task.poll_after(budget, || {
+            let used = task.poll_after(budget, || {
                 mailbox.settle(call, answer);
             });
             handle.inline_left.fetch_sub(used.min(budget), Ordering::Relaxed);
@@ -322,6 +333,12 @@ pub fn snapshot(handle: &External<NativeSession>) -> napi::Result<String> {
 pub fn last_request(handle: &External<NativeSession>) -> String {
     let (records, turns) = handle.session.last_request();
     format!("{{\"toolCalls\":{records},\"turnsCount\":{turns}}}")
+}
+
+/// Why the last request failed as JSON text, or `null`.
+#[napi(catch_unwind)]
+pub fn last_failure(handle: &External<NativeSession>) -> Option<String> {
+    handle.session.last_failure().map(|error| super::error::to_json(&error))
 }
 
 /// The input that waits for `stream` as JSON text, or `null`.

@@ -5,7 +5,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::usage::TokenUsage;
-use crate::error::Error;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -131,14 +130,5 @@ pub enum SessionEvent {
         message: String,
         /// Stable code.
         code: &'static str,
-        /// HTTP status of the provider, for errors that come from one.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        status: Option<u16>,
     },
-}
-
-impl From<&Error> for SessionEvent {
-    fn from(error: &Error) -> Self {
-        Self::Error { message: error.message.clone(), code: error.code.as_str(), status: error.status }
-    }
 }

@@ -22,7 +22,7 @@ use crate::agent::{
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, runtime};
-use crate::model::{Content, InputId, Message, RequestId, SessionEvent, SessionId};
+use crate::model::{Content, InputId, Message, RequestId, SessionId};
 use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
@@ -86,6 +86,7 @@ struct Core {
     active: Option<Active>,
     records: Vec<ToolRecord>,
     turns: u32,
+    failure: Option<Error>,
 }
 
 /// One conversation with one model endpoint.
@@ -114,6 +115,7 @@ impl Session {
                 active: None,
                 records: Vec::new(),
                 turns: 0,
+                failure: None,
             }),
             conversation: Arc::new(conversation),
             pipeline: Arc::new(pipeline),
@@ -153,6 +155,11 @@ impl Session {
     pub fn last_request(&self) -> (String, u32) {
         let core = self.lock();
         (serde_json::to_string(&core.records).unwrap_or_else(|_| "[]".to_owned()), core.turns)
+    }
+
+    /// Why the last finished request failed, if it did.
+    pub fn last_failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
     }
 
     /// The input that waits for `stream`.
@@ -265,9 +272,8 @@ impl Session {
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,
             Err(_) => {
-                let error = Error::internal("the request driver panicked; this is a bug of the package");
                 tracing::error!(request = %request, "the request driver panicked");
-                events.push_event(&SessionEvent::from(&error));
+                let error = Error::internal("the request driver panicked; this is a bug of the package");
                 RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
             }
         };
@@ -276,14 +282,20 @@ impl Session {
             let mut core = self.lock();
             core.records = report.records;
             core.turns = report.turns;
+            core.failure = match &report.end {
+                RequestEnd::Failed(error) => Some(error.clone()),
+                RequestEnd::Completed { .. } | RequestEnd::Aborted => None,
+            };
             core.active = None;
             if let Ok((state, _)) = step(&core.state, &Input::Ended(request)) {
                 core.state = state;
             }
         }
-        // The Session is idle before its consumer learns of the end, so that the next `send` is accepted.
-        ended.cancel(CancelReason::Gone);
+        // The Session is idle before its consumer learns of the end, so that the next `send` is accepted. Whoever waits
+        // for the cleanup learns of it last: a closed Session has nothing left to say.
+        report.end.publish(&events);
         events.end();
+        ended.cancel(CancelReason::Gone);
     }
 
     /// Cancels what is under way. The token resolves when model, tools and cleanup have settled; `None` when there was
@@ -317,6 +329,9 @@ impl Session {
             // A request that is stopping already is waited for as well.
             _ => match (&core.state, input) {
                 (State::Stopping(_) | State::Closing(Some(_)), Input::Abort | Input::Close) => {
+                    core.active.as_ref().map(|active| active.ended.clone())
+                }
+                (State::Stopping(active) | State::Closing(Some(active)), Input::AbortRequest(one)) if active == one => {
                     core.active.as_ref().map(|active| active.ended.clone())
                 }
                 _ => None,
@@ -407,9 +422,16 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// A Session nobody holds any more cancels what it started.
+    /// A Session nobody holds any more cancels what it started, and ends its background shells.
     fn drop(&mut self) {
         self.root.cancel(CancelReason::Gone);
+        let id = self.id.clone();
+        tools::forget_session(id.as_str());
+        if tools::holds_for_session(id.as_str())
+            && let Ok(handle) = runtime()
+        {
+            self.tasks.spawn_on(async move { tools::close_session(id.as_str()).await }, &handle);
+        }
     }
 }
 

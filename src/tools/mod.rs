@@ -4,6 +4,7 @@
 pub mod file;
 pub mod paths;
 pub mod search;
+pub mod shell;
 
 use std::sync::Arc;
 
@@ -13,21 +14,27 @@ use crate::contract::AnyTool;
 pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
     let mut tools = file::tools();
     tools.extend(search::tools());
+    tools.extend(shell::tools());
     tools
 }
 
 /// Whether the built-in tools hold anything for a Session that closing has to wait for.
 pub fn holds_for_session(session: &str) -> bool {
-    let _ = session;
-    false
+    shell::holds_for_session(session)
 }
 
 /// Releases what the built-in tools hold for a Session: background shells, file records.
 pub async fn close_session(session: &str) {
     forget_session(session);
+    shell::close_session(session).await;
 }
 
 /// Forgets what costs nothing to release: which files a Session has read.
 pub fn forget_session(session: &str) {
     file::forget_session(session);
+}
+
+/// Kills every process a tool has running, without waiting. For the end of the host process.
+pub fn kill_all() {
+    shell::kill_all();
 }

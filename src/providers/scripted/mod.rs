@@ -151,11 +151,12 @@ impl Script {
         match &self.source {
             Source::Turns(turns) => turns.get(at).cloned().ok_or_else(|| {
                 let count = turns.len();
-                Failure::permanent(Error::config(format!(
+                let message = format!(
                     "the script has {count} turn{}, but the model was called once more; add a turn for call {}",
                     if count == 1 { "" } else { "s" },
                     at + 1
-                )))
+                );
+                Failure::permanent(Error::new(ErrorCode::InvalidRequest, message))
             }),
             Source::Function(source) => {
                 let json = source.next(request_json(request)).await.map_err(Failure::permanent)?;

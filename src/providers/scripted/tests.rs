@@ -85,7 +85,7 @@ async fn running_past_the_end_names_the_number_of_turns() {
     let script = script(json!({"turns": ["only"]}));
     assert_eq!(drive(&script, request()).await.1, Ok(()));
     let error = drive(&script, request()).await.1.expect_err("past the end");
-    assert_eq!(error.code, ErrorCode::ConfigError);
+    assert_eq!(error.code, ErrorCode::InvalidRequest);
     assert!(error.message.contains("1 turn,") && error.message.contains("call 2"), "{error}");
 }
 

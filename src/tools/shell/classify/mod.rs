@@ -1,0 +1,43 @@
+//! Judges a command by what bash would make of it.
+//!
+//! Two questions, answered apart. *Is it read-only?* Only when it is exactly one command from a list, with options
+//! from that command's list, in words without any expansion; whatever is not understood is not read-only. *Is it
+//! destructive?* When any command in it, however deeply nested, is known to lose something that cannot be brought
+//! back, or when what runs cannot be known.
+//!
+//! Limits: the contents of scripts and of programs in other languages are not read, and a repository's own git
+//! configuration is trusted like the user's.
+
+mod destructive;
+mod readonly;
+mod script;
+mod words;
+
+/// What a command may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Classification {
+    /// It is proven to change nothing.
+    pub read_only: bool,
+    /// It may lose something for good, so it needs an explicit confirmation.
+    pub destructive: bool,
+}
+
+/// Judges a command.
+pub fn classify(command: &str) -> Classification {
+    let script = script::Script::parse(command);
+    Classification {
+        read_only: script.single_command().is_some_and(|words| readonly::is_read_only(&words)),
+        destructive: destructive::is_destructive(&script),
+    }
+}
+
+/// The text of every simple command in a script, however deeply nested, in source order, with assignments before it
+/// left out; `None` when the script is not understood completely. For permission rules, which must judge each part.
+pub fn simple_commands(command: &str) -> Option<Vec<String>> {
+    let script = script::Script::parse(command);
+    let commands = script.commands();
+    (!script.has_errors()).then(|| commands.iter().map(|found| found.text.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests;
