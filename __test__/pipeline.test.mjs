@@ -182,7 +182,7 @@ describe('results', () => {
     const {
       results: [result],
     } = await turn(t, ['Fickle'], { tools: [tool('Fickle', async () => fickle)] });
-    assert.match(result.output, /toJSON method that does not give JSON/);
+    assert.match(result.output, /turned into undefined, which is not JSON/);
   });
 
   test('a cycle, and a value nested without end, are error results', async (t) => {

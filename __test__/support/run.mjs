@@ -63,7 +63,10 @@ export const textOf = (events) =>
 /** Events without what differs between two runs of the same request. */
 export const comparable = (events) => events.map(({ sessionId: _, ...event }) => event);
 
-/** Joins neighbouring deltas: how an answer was cut into packets is not part of it. */
+/**
+ * Joins neighbouring deltas, since how an answer was cut into packets is no part of it, and puts neighbouring results
+ * into one order, since parallel calls end as they like.
+ */
 export function joined(events) {
   const out = [];
   for (const event of comparable(events)) {
@@ -71,8 +74,15 @@ export function joined(events) {
     if (event.delta !== undefined && last?.type === event.type) last.delta += event.delta;
     else out.push({ ...event });
   }
+  for (let at = 1; at < out.length; at++) {
+    for (let to = at; to > 0 && bothResults(out[to - 1], out[to]) && out[to - 1].id > out[to].id; to--) {
+      [out[to - 1], out[to]] = [out[to], out[to - 1]];
+    }
+  }
   return out;
 }
+
+const bothResults = (...events) => events.every((event) => event.type === 'tool_result');
 
 /** The tool results of a request in the order of their calls; they are published as they come. */
 export function results(events) {
