@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::answer;
 use super::conversation::Conversation;
 use super::decide::{Answer, Next, after_answer, after_tools};
 use super::events::EventQueue;
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::host::{CancelToken, EnvSnapshot};
 use crate::model::{Message, ModelUsage, ResultSubtype, SessionEvent, SessionId, TokenUsage, ToolCall};
 use crate::pipeline::{CallContext, CallReport, Pipeline};
-use crate::providers::{Advance, Model, ModelRequest, ToolDeclarations};
+use crate::providers::{Model, ModelRequest, ToolDeclarations};
 use crate::registry::{ExposurePolicy, SourcePolicy};
 
 /// Everything one request needs.
@@ -223,13 +224,7 @@ impl Request<'_> {
         };
         let answer = async {
             let mut stream = options.model.stream(request, &options.cancel).await?;
-            loop {
-                match stream.advance(sink).await? {
-                    Advance::More => self.events.flush(),
-                    Advance::Paused => self.events.room().await,
-                    Advance::Done => return Ok(()),
-                }
-            }
+            answer::read(stream.as_mut(), sink, self.events).await
         };
         let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
         let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);

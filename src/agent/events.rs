@@ -170,6 +170,16 @@ impl EventQueue {
         }
     }
 
+    /// How many events wait to be taken.
+    pub fn len(&self) -> usize {
+        self.lock().events
+    }
+
+    /// Whether no event waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether the producer should wait before it makes more.
     pub fn is_full(&self) -> bool {
         let state = self.lock();

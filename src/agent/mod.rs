@@ -1,6 +1,7 @@
 //! The turn loop: one driver per request that calls the model, runs the tools it asks for, and publishes what happens.
 //! Decisions are pure functions in [`decide`]; the driver performs effects and feeds answers back.
 
+mod answer;
 mod conversation;
 mod decide;
 mod driver;
