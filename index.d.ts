@@ -413,7 +413,7 @@ export interface ISession extends AsyncDisposable {
   /**
    * A new Session in memory with the same options, the current default context and the conversation so far.
    *
-   * @throws {SdkError} `messageId` is unknown, or the Session is closed.
+   * @throws {ConfigError} `messageId` is given, which this version cannot honour.
    */
   fork(options?: ForkOptions): Promise<ISession>;
 
@@ -473,7 +473,7 @@ export interface StreamOptions {
 
 /** Options of {@link ISession.fork}. */
 export interface ForkOptions {
-  /** Last message to keep. Default: all. */
+  /** Last message to keep. Default: all. This version keeps all and refuses another value with {@link ConfigError}. */
   messageId?: MessageId;
 }
 

@@ -125,6 +125,7 @@ export class AgentResponse {
   #begun = false;
   #settled = false;
   #failure;
+  #error;
   #more = deferred();
   #text;
 
@@ -146,7 +147,7 @@ export class AgentResponse {
   async *textStream() {
     let any = false;
     for await (const event of this.stream()) {
-      failOn(event);
+      this.#failOn(event);
       if (event.type === 'content') {
         any = true;
         yield event.delta;
@@ -196,7 +197,7 @@ export class AgentResponse {
     let text = '';
     let final;
     for await (const event of this.stream()) {
-      failOn(event);
+      this.#failOn(event);
       if (event.type === 'content') text += event.delta;
       if (event.type === 'result') final = event.content;
     }
@@ -213,6 +214,8 @@ export class AgentResponse {
     this.#begun = true;
     try {
       for await (const event of this.#session.stream()) {
+        // The whole error is only there until the next request ends.
+        if (event.type === 'error') this.#error = this.#session.errorBehind(event);
         this.#events.push(event);
         this.#wake();
         for (const listener of this.#listeners.get(event.type) ?? []) await listener(event);
@@ -221,6 +224,14 @@ export class AgentResponse {
       this.#failure ??= { error };
     }
     this.#settle();
+  }
+
+  #failOn(event) {
+    if (event.type === 'error')
+      throw this.#error ?? errorOf({ code: event.code ?? 'INTERNAL', message: event.message });
+    if (event.type === 'result' && event.subtype === 'error') {
+      throw errorOf({ code: 'INTERNAL', message: event.error ?? 'the request failed' });
+    }
   }
 
   #settle() {
@@ -232,13 +243,6 @@ export class AgentResponse {
     const { resolve } = this.#more;
     this.#more = deferred();
     resolve();
-  }
-}
-
-function failOn(event) {
-  if (event.type === 'error') throw errorOf({ code: event.code ?? 'INTERNAL', message: event.message });
-  if (event.type === 'result' && event.subtype === 'error') {
-    throw errorOf({ code: 'INTERNAL', message: event.error ?? 'the request failed' });
   }
 }
 

@@ -32,7 +32,7 @@ async function answerOf(session, message) {
   let result;
   let usage;
   for await (const event of session.stream()) {
-    if (event.type === 'error') throw errorOf(event);
+    if (event.type === 'error') throw session.errorBehind(event);
     if (event.type === 'usage') usage = event.usage;
     if (event.type === 'result') result = event;
   }

@@ -1,6 +1,6 @@
 // The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
 
-import { call, ConfigError, describe, SdkError } from './errors.js';
+import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
 import { encode, encodeOptions } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
@@ -259,6 +259,13 @@ export class Session {
   streamEnded(stream) {
     this.#streams.delete(stream);
     if (this.#signal?.stream === stream) this.#unfollow();
+  }
+
+  /** The whole error behind an `error` event: the event itself carries only its message and code. */
+  errorBehind(event) {
+    const failure = native.lastFailure(this.#handle);
+    const whole = failure === null ? undefined : JSON.parse(failure);
+    return errorOf(whole?.message === event.message ? whole : event);
   }
 
   /** Tool calls and turns of the last request. */

@@ -82,15 +82,40 @@ pub struct ToolRecord {
     pub is_error: bool,
 }
 
-/// How a request ended. The terminal events were published already.
+/// How a request ended.
 #[derive(Debug)]
 pub enum RequestEnd {
     /// The model finished.
-    Completed,
+    Completed {
+        /// The final text.
+        text: String,
+        /// Token counts.
+        usage: TokenUsage,
+    },
     /// It failed.
     Failed(Error),
     /// It was cancelled.
     Aborted,
+}
+
+impl RequestEnd {
+    /// Publishes the terminal events: `usage` and `result` of a success, one `error` of a failure, nothing of an abort.
+    pub fn publish(self, events: &EventQueue) {
+        match self {
+            Self::Completed { text, usage } => {
+                events.push_event(&SessionEvent::Usage { usage });
+                events.push_event(&SessionEvent::Result {
+                    subtype: ResultSubtype::Success,
+                    content: Some(text),
+                    error: None,
+                });
+            }
+            Self::Failed(error) => {
+                events.push_event(&SessionEvent::Error { message: error.message, code: error.code.as_str() });
+            }
+            Self::Aborted => {}
+        }
+    }
 }
 
 /// What a request leaves behind besides its events.
@@ -104,7 +129,8 @@ pub struct RequestReport {
     pub turns: u32,
 }
 
-/// Runs a request to its end and publishes everything, the terminal events included. The queue is ended by the caller.
+/// Runs a request to its end and publishes what happens. How it ended is published by the caller, once the Session
+/// has taken note of it: whoever sees the end may send the next message at once.
 pub async fn run_request(
     options: &RequestOptions,
     pipeline: &Pipeline,
@@ -114,19 +140,8 @@ pub async fn run_request(
     let mut request = Request { options, pipeline, conversation, events, records: Vec::new(), turns: 0 };
     let end = match request.turns().await {
         _ if options.cancel.is_cancelled() => RequestEnd::Aborted,
-        Ok(done) => {
-            events.push_event(&SessionEvent::Usage { usage: done.usage });
-            events.push_event(&SessionEvent::Result {
-                subtype: ResultSubtype::Success,
-                content: Some(done.text),
-                error: None,
-            });
-            RequestEnd::Completed
-        }
-        Err(error) => {
-            events.push_event(&SessionEvent::Error { message: error.message.clone(), code: error.code.as_str() });
-            RequestEnd::Failed(error)
-        }
+        Ok(Done { text, usage }) => RequestEnd::Completed { text, usage },
+        Err(error) => RequestEnd::Failed(error),
     };
     RequestReport { end, records: request.records, turns: request.turns }
 }
@@ -224,7 +239,7 @@ impl Request<'_> {
         };
         let answer = async {
             let mut stream = options.model.stream(request, &options.cancel).await?;
-            answer::read(stream.as_mut(), sink, &self.events).await
+            answer::read(stream.as_mut(), sink, self.events).await
         };
         let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
         let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);

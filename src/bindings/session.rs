@@ -335,6 +335,12 @@ pub fn last_request(handle: &External<NativeSession>) -> String {
     format!("{{\"toolCalls\":{records},\"turnsCount\":{turns}}}")
 }
 
+/// Why the last request failed as JSON text, or `null`.
+#[napi(catch_unwind)]
+pub fn last_failure(handle: &External<NativeSession>) -> Option<String> {
+    handle.session.last_failure().map(|error| super::error::to_json(&error))
+}
+
 /// The input that waits for `stream` as JSON text, or `null`.
 #[napi(catch_unwind)]
 pub fn pending_input(handle: &External<NativeSession>) -> Option<String> {

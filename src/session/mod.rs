@@ -22,7 +22,7 @@ use crate::agent::{
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, clock, runtime};
-use crate::model::{Content, InputId, Message, RequestId, SessionEvent, SessionId};
+use crate::model::{Content, InputId, Message, RequestId, SessionId};
 use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
@@ -98,6 +98,7 @@ struct Core {
     active: Option<Active>,
     records: Vec<ToolRecord>,
     turns: u32,
+    failure: Option<Error>,
 }
 
 /// One conversation with one model endpoint.
@@ -126,6 +127,7 @@ impl Session {
                 active: None,
                 records: Vec::new(),
                 turns: 0,
+                failure: None,
             }),
             conversation: Arc::new(conversation),
             pipeline: Arc::new(pipeline),
@@ -165,6 +167,11 @@ impl Session {
     pub fn last_request(&self) -> (String, u32) {
         let core = self.lock();
         (serde_json::to_string(&core.records).unwrap_or_else(|_| "[]".to_owned()), core.turns)
+    }
+
+    /// Why the last finished request failed, if it did.
+    pub fn last_failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
     }
 
     /// The input that waits for `stream`.
@@ -288,9 +295,8 @@ impl Session {
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,
             Err(_) => {
-                let error = Error::internal("the request driver panicked; this is a bug of the package");
                 tracing::error!(request = %request, "the request driver panicked");
-                events.push_event(&SessionEvent::Error { message: error.message.clone(), code: error.code.as_str() });
+                let error = Error::internal("the request driver panicked; this is a bug of the package");
                 RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
             }
         };
@@ -299,6 +305,10 @@ impl Session {
             let mut core = self.lock();
             core.records = report.records;
             core.turns = report.turns;
+            core.failure = match &report.end {
+                RequestEnd::Failed(error) => Some(error.clone()),
+                RequestEnd::Completed { .. } | RequestEnd::Aborted => None,
+            };
             core.active = None;
             if let Ok((state, _)) = step(&core.state, &Input::Ended(request)) {
                 core.state = state;
@@ -306,6 +316,7 @@ impl Session {
         }
         // The Session is idle before its consumer learns of the end, so that the next `send` is accepted. Whoever waits
         // for the cleanup learns of it last: a closed Session has nothing left to say.
+        report.end.publish(&events);
         events.end();
         ended.cancel(CancelReason::Gone);
     }
