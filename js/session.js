@@ -184,6 +184,7 @@ export class Session {
     if (options.messageId !== undefined) {
       throw new ConfigError('fork({ messageId }) needs a stored transcript, which this version does not keep');
     }
+    if (this.#closed) throw new SdkError('Session is closed', { code: 'SESSION_CLOSED' });
     const inherited = { ...this.#options, model: this.#model, defaultContext: this.#defaultContext };
     inherited.permissionMode = call(native.permissionMode, this.#handle);
     return new Session(this.#profile, inherited, { handle: this.#handle });
@@ -232,6 +233,9 @@ export class Session {
   }
 
   #configure(change) {
+    for (const [name, value] of Object.entries(change)) {
+      if (value == null) throw new ConfigError(`${name} must be given, got ${value}`);
+    }
     call(native.configure, this.#handle, encodeOptions(change));
   }
 

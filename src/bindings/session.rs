@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::providers::{self, ProviderConfig};
-use crate::session::{self, RequestStream, SendOptions, Session, SessionConfig};
+use crate::session::{self, AcceptedInput, RequestStream, SendOptions, Session, SessionConfig};
 
 /// Polls a request may get on the JavaScript thread before it has to go through a wake, so that timers and other
 /// Sessions get their turn.
@@ -158,7 +158,8 @@ pub fn send(handle: &External<NativeSession>, input: String) -> napi::Result<Str
         has_signal: input.has_signal,
     };
     // Captured here because this is the thread on which `process.env` is written.
-    let accepted = js(handle.session.send(input.content, options, EnvSnapshot::capture()))?;
+    let host_env = if handle.session.runs_programs() { EnvSnapshot::capture() } else { EnvSnapshot::default() };
+    let accepted = js(handle.session.send(input.content, options, host_env))?;
     Ok(json!({ "status": "started", "inputId": accepted.input_id, "requestId": accepted.request_id }).to_string())
 }
 
@@ -344,8 +345,14 @@ pub fn last_failure(handle: &External<NativeSession>) -> Option<String> {
 /// The input that waits for `stream` as JSON text, or `null`.
 #[napi(catch_unwind)]
 pub fn pending_input(handle: &External<NativeSession>) -> Option<String> {
-    let (submission, content) = handle.session.pending_input()?;
-    Some(json!({ "inputId": submission.input_id, "requestId": submission.request_id, "content": content }).to_string())
+    let AcceptedInput { submission, content, accepted_at } = handle.session.pending_input()?;
+    let pending = json!({
+        "inputId": submission.input_id,
+        "requestId": submission.request_id,
+        "content": content,
+        "acceptedAt": accepted_at,
+    });
+    Some(pending.to_string())
 }
 
 /// Changes settings of later requests; `change` is JSON text with any of `model`, `permissionMode`, `maxTurns`,

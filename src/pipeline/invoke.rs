@@ -32,9 +32,9 @@ impl Pipeline {
         let started = Instant::now();
         // The leases belong to the work, not to this stage: what ignores its cancellation keeps its slot and its file.
         let work: BoxFuture<'static, ToolOutcome> = Box::pin(async move {
-            let outcome = AssertUnwindSafe(tool.tool.execute(prepared.arguments, context)).catch_unwind().await;
+            let outcome = contained(async { tool.tool.execute(prepared.arguments, context).await }).await;
             drop(leases);
-            outcome.unwrap_or_else(|panic| ToolOutcome::Error(panicked(&*panic)))
+            outcome.unwrap_or_else(ToolOutcome::Error)
         });
         let outcome = self.bounded(&name, work, &cancel, cx).await;
         CallReport { outcome, input, duration: started.elapsed(), exit_loop: false }
@@ -100,6 +100,11 @@ fn interrupted(own: Option<ToolFailure>) -> ToolFailure {
             ToolError::new(ToolErrorType::Interrupted, "the request was cancelled").with_code("ABORT"),
         ),
     }
+}
+
+/// Runs code of a tool. `work` makes the tool's future itself, so that a panic before its first await counts too.
+pub(super) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, ToolFailure> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| panicked(&*panic))
 }
 
 /// A panic is a bug of ours: contained, named, and not the end of the host process.

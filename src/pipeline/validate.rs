@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::invoke::contained;
 use super::refusal::Refusal;
 use super::resolve::Resolved;
 use super::{CallContext, Pipeline};
@@ -42,8 +43,8 @@ impl Pipeline {
             snapshot: cx.snapshot.clone(),
             cancel: cx.cancel.clone(),
         };
-        match cx.cancel.run_until(tool.tool.prepare(arguments, &prepare)).await {
-            Some(prepared) => Ok(prepared?),
+        match cx.cancel.run_until(contained(async { tool.tool.prepare(arguments, &prepare).await })).await {
+            Some(prepared) => Ok(prepared??),
             None => Err(Refusal::cancelled(&cx.cancel)),
         }
     }

@@ -21,7 +21,7 @@ use crate::agent::{
 };
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
-use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, runtime};
+use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, clock, runtime};
 use crate::model::{Content, InputId, Message, RequestId, SessionId};
 use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
@@ -65,9 +65,21 @@ pub struct RequestStream {
     pub task: InlineTask,
 }
 
+/// An input that waits for `stream`.
+#[derive(Debug, Clone)]
+pub struct AcceptedInput {
+    /// Its ids.
+    pub submission: Submission,
+    /// What was said.
+    pub content: Content,
+    /// When it was accepted, in milliseconds since the Unix epoch.
+    pub accepted_at: u64,
+}
+
 struct PendingInput {
     submission: Submission,
     content: Content,
+    accepted_at: u64,
     max_turns: u32,
     snapshot: Arc<ContextSnapshot>,
     host_env: EnvSnapshot,
@@ -137,6 +149,11 @@ impl Session {
         &self.conversation
     }
 
+    /// Whether a built-in tool may start programs, which inherit part of the host's environment.
+    pub fn runs_programs(&self) -> bool {
+        self.pipeline.registry().get(tools::SHELL_TOOL).is_some()
+    }
+
     /// Its pipeline.
     pub fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline
@@ -163,8 +180,12 @@ impl Session {
     }
 
     /// The input that waits for `stream`.
-    pub fn pending_input(&self) -> Option<(Submission, Content)> {
-        self.lock().pending.as_ref().map(|pending| (pending.submission.clone(), pending.content.clone()))
+    pub fn pending_input(&self) -> Option<AcceptedInput> {
+        self.lock().pending.as_ref().map(|pending| AcceptedInput {
+            submission: pending.submission.clone(),
+            content: pending.content.clone(),
+            accepted_at: pending.accepted_at,
+        })
     }
 
     /// Accepts an input as a new request.
@@ -186,7 +207,14 @@ impl Session {
         let submission = Submission { input_id: InputId::generate(), request_id };
         let max_turns = options.max_turns.unwrap_or(core.settings.max_turns);
         core.state = state;
-        core.pending = Some(PendingInput { submission: submission.clone(), content, max_turns, snapshot, host_env });
+        core.pending = Some(PendingInput {
+            submission: submission.clone(),
+            content,
+            accepted_at: clock::now_ms(),
+            max_turns,
+            snapshot,
+            host_env,
+        });
         Ok(submission)
     }
 

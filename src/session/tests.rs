@@ -162,7 +162,7 @@ async fn inputs_are_refused_with_their_code_in_every_state() {
     assert_eq!(code(stage.stream().map(|_| ())), ErrorCode::SessionNoPendingMessage);
     assert_eq!(code(send(options(Some(RequestId::generate())))), ErrorCode::SessionRequestMismatch);
     let pending = stage.send("one").unwrap();
-    assert_eq!(stage.session.pending_input().unwrap().0, pending);
+    assert_eq!(stage.session.pending_input().unwrap().submission, pending);
     assert_eq!(code(stage.send("two")), ErrorCode::SessionSteeringUnavailable);
     let reader = stage.stream().unwrap();
     stage.began.notified().await;
