@@ -135,7 +135,8 @@ mod tests {
         let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
         let yields = CallYields::new(events.clone(), cancel.clone(), &call);
         while !events.is_full() {
-            yields.emit(ToolYield::message("x".repeat(1000))).await;
+            // The yield that fills the queue is held up itself.
+            let _ = futures_util::poll!(yields.emit(ToolYield::message("x".repeat(1000))));
         }
         let held_up = yields.emit(ToolYield::message("one more"));
         tokio::pin!(held_up);
