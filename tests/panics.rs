@@ -1,5 +1,7 @@
 //! A panic of ours is a typed error of one call or one request, never the end of the host process.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, mpsc};

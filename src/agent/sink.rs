@@ -134,9 +134,12 @@ mod tests {
         let cancel = CancelToken::new();
         let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
         let yields = CallYields::new(events.clone(), cancel.clone(), &call);
-        while !events.is_full() {
-            yields.emit(ToolYield::message("x".repeat(1000))).await;
-        }
+        let fill = || {
+            while !events.is_full() {
+                events.push_event(&yields.event(ToolYield::message("x".repeat(1000))));
+            }
+        };
+        fill();
         let held_up = yields.emit(ToolYield::message("one more"));
         tokio::pin!(held_up);
         assert!(futures_util::poll!(&mut held_up).is_pending());
@@ -151,9 +154,7 @@ mod tests {
             count
         };
         let kept = count();
-        while !events.is_full() {
-            yields.emit(ToolYield::message("x".repeat(1000))).await;
-        }
+        fill();
         for _ in 0..1000 {
             yields.emit(ToolYield::message("late")).await;
         }
