@@ -251,8 +251,8 @@ export type AgentResponseSubmission = Extract<InputSubmission, { status: 'starte
  *
  * The Session is fully initialised when the promise resolves. Close it, or hold it with `await using`.
  *
- * @throws {ConfigError} An option has a value that cannot be honoured, two tools share a name or alias, or a schema
- *   cannot be compiled.
+ * @throws {ConfigError} An option has a value that cannot be honoured.
+ * @throws {SdkError} Two tools share a name or alias, or a schema cannot be compiled (`TOOL_DEFINITION_ERROR`).
  * @throws {ProviderRegistryError} `provider.type` has no adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
  */
 export declare function createSession(options: SessionOptions): Promise<ISession>;

@@ -14,8 +14,8 @@ class Script {
   constructor(turns, options) {
     const functional = typeof turns === 'function' || turns.some((turn) => typeof turn === 'function');
     if (functional) this.#next = typeof turns === 'function' ? turns : this.#inOrder([...turns]);
-    const { id, requestTimeoutMs, streamIdleTimeoutMs, retry } = options;
-    const settings = { id, requestTimeoutMs, streamIdleTimeoutMs, retry };
+    const { requestTimeoutMs, streamIdleTimeoutMs, retry } = options;
+    const settings = { requestTimeoutMs, streamIdleTimeoutMs, retry };
     const text = encodeOptions(functional ? settings : { ...settings, turns });
     this.handle = call(native.openScript, attached(), register(this), text, functional);
   }

@@ -2,7 +2,7 @@
 
 import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
-import { encode, encodeOptions } from './json.js';
+import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
@@ -87,10 +87,12 @@ export class Session {
   holds = 0;
 
   constructor(profile, options, parent) {
+    if (options === null || typeof options !== 'object') throw new ConfigError('a Session needs an object of options');
     const { provider, tools = [], permissionHandler, confirmationHandler, confirmationHandlerFactory } = options;
     if (provider === null || typeof provider !== 'object') {
       throw new ConfigError('provider must be a connection configuration, for instance { type: "openai", apiKey }');
     }
+    if (!Array.isArray(tools)) throw new ConfigError('tools must be an array of tool definitions');
     requireFunction('permissionHandler', permissionHandler);
     requireFunction('confirmationHandlerFactory', confirmationHandlerFactory);
     this.#options = options;
@@ -116,7 +118,7 @@ export class Session {
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
-        JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index))),
+        wellFormed(JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index)))),
         this.#script?.handle,
         parent?.handle,
       );

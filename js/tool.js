@@ -16,6 +16,7 @@ export function defineTool(definition) {
     throw new TypeError(`tool ${name} needs parameters: a TypeBox schema or a JSON Schema object`);
   }
   checkSideEffect(sideEffect);
+  checkSchema(name, parameters);
   const tool = {
     ...definition,
     // biome-ignore lint/correctness/useYield: an authored tool yields nothing; the protocol is a generator all the same
@@ -26,6 +27,32 @@ export function defineTool(definition) {
   };
   authored.set(tool, execute);
   return tool;
+}
+
+/** Schemas that were looked through already. */
+const plainSchemas = new WeakSet();
+
+/**
+ * TypeBox keeps `Type.Refine` and `Type.Codec` callbacks beside the JSON Schema. Arguments are validated by the schema
+ * alone, so that a callback would be ignored in silence: it is refused instead.
+ */
+function checkSchema(name, parameters) {
+  const open = [parameters];
+  const seen = new Set();
+  while (open.length > 0) {
+    const schema = open.pop();
+    if (schema === null || typeof schema !== 'object' || plainSchemas.has(schema) || seen.has(schema)) continue;
+    seen.add(schema);
+    const marker = ['~refine', '~codec'].find((key) => Object.hasOwn(schema, key));
+    if (marker !== undefined) {
+      throw new TypeError(
+        `parameters of tool ${name} use a TypeBox ${marker === '~refine' ? 'refinement' : 'codec'}, which is code and ` +
+          'no part of the JSON Schema; check or convert the value in execute, and throw to report what is wrong',
+      );
+    }
+    open.push(...Object.values(schema));
+  }
+  for (const schema of seen) plainSchemas.add(schema);
 }
 
 function checkSideEffect(value) {
@@ -47,6 +74,7 @@ export function describeTool(definition, index) {
   const { name, aliases, displayName, description, parameters, kind, sideEffect } = definition;
   const { group, exposure, services, requiresRuntime } = definition;
   checkSideEffect(sideEffect);
+  checkSchema(name, parameters);
   return {
     name,
     aliases,

@@ -1,6 +1,6 @@
 //! A panic of ours is a typed error of one call or one request, never the end of the host process.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
 use std::fs;
 use std::path::Path;

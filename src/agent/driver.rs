@@ -16,7 +16,7 @@ use super::sink::{CallYields, TurnSink};
 use crate::contract::{ContextSnapshot, PermissionMode, ToolEffect};
 use crate::error::{Error, Result};
 use crate::host::{CancelToken, EnvSnapshot};
-use crate::model::{Message, ModelUsage, ResultSubtype, SessionEvent, SessionId, TokenUsage, ToolCall};
+use crate::model::{Message, ModelUsage, ResultSubtype, Role, SessionEvent, SessionId, TokenUsage, ToolCall};
 use crate::pipeline::{CallContext, CallReport, Pipeline};
 use crate::providers::{Model, ModelRequest, ToolDeclarations};
 use crate::registry::{ExposurePolicy, SourcePolicy};
@@ -307,9 +307,7 @@ impl Request<'_> {
             }
             results.push(Message::tool(call.id.clone(), call.name.clone(), text));
             let is_error = report.outcome.is_error();
-            if !is_error {
-                self.apply(effects, &mut injected);
-            }
+            self.apply(effects, is_error, &mut injected);
             self.records.push(ToolRecord {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -323,16 +321,23 @@ impl Request<'_> {
         exit
     }
 
-    /// Applies the effects of a successful call: messages follow the results, discoveries hold from the next turn on.
-    fn apply(&self, effects: Vec<ToolEffect>, injected: &mut Vec<Message>) {
+    /// Applies the effects of a call: messages follow the results, of failed calls too; the first runtime patch of a
+    /// successful call holds from the next turn on.
+    fn apply(&self, effects: Vec<ToolEffect>, is_error: bool, injected: &mut Vec<Message>) {
+        let mut patched = is_error;
         for effect in effects {
             match effect {
                 ToolEffect::NewMessages { messages } => match serde_json::from_value::<Vec<Message>>(messages) {
-                    Ok(messages) => injected.extend(messages),
+                    Ok(messages) => injected.extend(messages.into_iter().filter(stands_alone)),
                     Err(error) => tracing::warn!(%error, "newMessages of a tool are not messages and are left out"),
                 },
-                ToolEffect::RuntimePatch { patch } => self.discover(&patch),
-                ToolEffect::ContextPatch { .. } | ToolEffect::PermissionUpdates { .. } => {}
+                ToolEffect::RuntimePatch { patch } if !patched => {
+                    patched = true;
+                    self.discover(&patch);
+                }
+                ToolEffect::RuntimePatch { .. }
+                | ToolEffect::ContextPatch { .. }
+                | ToolEffect::PermissionUpdates { .. } => {}
             }
         }
     }
@@ -352,6 +357,15 @@ struct Settled {
     report: CallReport,
     output: Box<RawValue>,
     effects: Vec<ToolEffect>,
+}
+
+/// Calls and results come in pairs that only the Session makes: an injected half would spoil every later request.
+fn stands_alone(message: &Message) -> bool {
+    let alone = message.role != Role::Tool && message.tool_calls.is_empty();
+    if !alone {
+        tracing::warn!("newMessages of a tool hold a tool call or a tool result, which is left out");
+    }
+    alone
 }
 
 /// Arguments for display: the JSON as it came, `{}` for blank text, a JSON string where it is not JSON.

@@ -158,7 +158,8 @@ pub fn send(handle: &External<NativeSession>, input: String) -> napi::Result<Str
         has_signal: input.has_signal,
     };
     // Captured here because this is the thread on which `process.env` is written.
-    let accepted = js(handle.session.send(input.content, options, EnvSnapshot::capture()))?;
+    let host_env = if handle.session.runs_programs() { EnvSnapshot::capture() } else { EnvSnapshot::default() };
+    let accepted = js(handle.session.send(input.content, options, host_env))?;
     Ok(json!({ "status": "started", "inputId": accepted.input_id, "requestId": accepted.request_id }).to_string())
 }
 

@@ -50,7 +50,11 @@ impl Pipeline {
         let limit = self.config.tool_timeout;
         let timed_out = tokio::select! {
             biased;
-            outcome = &mut work => return outcome,
+            outcome = &mut work => return match outcome {
+                // A tool that listens may end before the cancellation is noticed here.
+                ToolOutcome::Error(failure) if cx.cancel.is_cancelled() => ToolOutcome::Error(interrupted(Some(failure))),
+                outcome => outcome,
+            },
             () = cx.cancel.cancelled() => false,
             () = tokio::time::sleep(limit) => true,
         };

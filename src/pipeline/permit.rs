@@ -51,9 +51,19 @@ impl Pipeline {
         };
         match decision {
             PermissionDecision::Deny { .. } => Err(refuse(decision)),
-            PermissionDecision::Allow { updated_input, .. } => {
+            PermissionDecision::Allow { updated_input, updated_permissions, .. } => {
+                if let Some(updates) = updated_permissions
+                    && let Err(error) = self.approvals.update(&updates)
+                {
+                    return Err(Refusal::denied(format!("the permission handler failed: updatedPermissions: {error}")));
+                }
                 if let Some(update) = updated_input {
                     prepared = self.rewrite(&tool, prepared, update, cx).await?;
+                    // What a call does depends on its input, so a rewrite may have left the mode's bounds.
+                    let rewritten = self.request(&tool, &prepared, cx);
+                    if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
+                        return Err(refuse(decide_by_mode(&rewritten, cx.mode)));
+                    }
                 }
                 Ok(Permitted { tool, call_id, prepared })
             }
@@ -72,11 +82,12 @@ impl Pipeline {
             None => name.clone(),
         };
         let Behavior { kind, side_effect, read_only, concurrency_safe, destructive, .. } = prepared.behavior;
+        let session_approved = self.approvals.contains(&name, &signature);
         PermissionRequest {
             tool_name: name,
             input: prepared.arguments.object.clone(),
             permission_mode: Some(cx.mode),
-            session_approved: self.approvals.contains(&signature),
+            session_approved,
             affected_paths: prepared.subject.affected_paths.clone(),
             tool_kind: kind,
             tool_meta: ToolMeta {

@@ -4,7 +4,7 @@
 //! without having consumed anything, and a grant that comes together with a cancellation is given back.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -142,7 +142,7 @@ impl Pipeline {
         let Permitted { tool, call_id, prepared } = call;
         let acquire = async {
             let slot = self.scheduler.slot(prepared.behavior.kind).await?;
-            let file = self.file_lease(&prepared).await?;
+            let file = self.file_lease(&prepared, cx).await?;
             Ok::<_, Refusal>(Leases { _file: file, _slot: slot })
         };
         let leases = match cx.cancel.run_until(acquire).await {
@@ -157,11 +157,11 @@ impl Pipeline {
         Ok(Scheduled { tool, call_id, prepared, leases })
     }
 
-    async fn file_lease(&self, prepared: &Prepared) -> Result<Option<FileLease>, Refusal> {
+    async fn file_lease(&self, prepared: &Prepared, cx: &CallContext) -> Result<Option<FileLease>, Refusal> {
         let object = &prepared.arguments.object;
         let path = ["file_path", "notebook_path"].iter().find_map(|key| object.get(*key)).and_then(|v| v.as_str());
         let Some(path) = path else { return Ok(None) };
-        let lock = self.scheduler.file(PathBuf::from(path));
+        let lock = self.scheduler.file(lock_key(path, cx.snapshot.cwd.as_deref()));
         let shared = prepared.behavior.read_only && prepared.behavior.concurrency_safe;
         let lease = async {
             if shared {
@@ -180,4 +180,21 @@ impl Pipeline {
             .into()),
         }
     }
+}
+
+/// One key for the spellings of a path. Nothing is looked up: a lock must be there before its file is.
+pub(super) fn lock_key(path: &str, cwd: Option<&Path>) -> PathBuf {
+    let whole = cwd.map_or_else(|| PathBuf::from(path), |cwd| cwd.join(path));
+    let mut key = PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if key.file_name().is_some() => {
+                key.pop();
+            }
+            Component::ParentDir if key.has_root() => {}
+            part => key.push(part),
+        }
+    }
+    key
 }

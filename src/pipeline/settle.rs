@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use super::{CallContext, CallReport, Pipeline};
-use crate::contract::{ModelContent, ToolError, ToolErrorType, ToolOutcome};
+use crate::contract::{ModelContent, SourceKind, ToolError, ToolErrorType, ToolOutcome};
 use crate::model::ToolCall;
 
 /// What a tool that says nothing is reported to have said.
 const BLANK_RESULT: &str = "Execution completed";
+/// No built-in tool comes near it; a longer result is a defect that must not reach a provider.
+const MAX_BUILTIN_BYTES: usize = 10 << 20;
 /// Share of a long result that is shown in place, in characters.
 const PREVIEW_CHARS: usize = 2_000;
 
@@ -29,15 +31,25 @@ impl Pipeline {
                 }
             }
         }
+        if let ToolOutcome::Error(failure) = &mut report.outcome
+            && failure.model.is_blank()
+        {
+            failure.model = failure.error.message.as_str().into();
+        }
         let metadata = report.outcome.metadata_mut();
         if report.exit_loop {
             metadata.insert("shouldExitLoop".into(), json!(true));
+        } else {
+            report.exit_loop = metadata.get("shouldExitLoop") == Some(&json!(true));
         }
     }
 
-    /// A result no provider could take is an error that says so, not a request that fails later.
+    /// A result no provider could take is an error that says so, not a request that fails later. The setting is about
+    /// the application's own tools: built-in ones bound their results themselves.
     fn refuse_oversized(&self, call: &ToolCall, report: &mut CallReport) {
-        let (bytes, limit) = (report.outcome.model().as_text().len(), self.config.max_result_bytes);
+        let builtin = self.registry.get(&call.name).is_some_and(|tool| tool.source.kind == SourceKind::Builtin);
+        let limit = if builtin { MAX_BUILTIN_BYTES } else { self.config.max_result_bytes };
+        let bytes = report.outcome.model().as_text().len();
         if bytes > limit {
             let message = format!(
                 "{} returned {bytes} bytes, more than the limit of {limit} (maxToolResultBytes); return less, for \

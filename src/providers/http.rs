@@ -74,18 +74,21 @@ pub(super) async fn post(url: Url, headers: HeaderMap, body: Bytes, timeouts: Ti
     let client = client(&url).await?;
     let origin = url.origin().ascii_serialization();
     let request = client.post(url).headers(headers.clone()).body(body).send();
-    // A request that answers nothing is silent too, so both limits hold.
-    let (limit, expired) = if timeouts.request < timeouts.stream_idle {
-        (timeouts.request, request_timeout as fn(Duration) -> Failure)
-    } else {
-        (timeouts.stream_idle, idle_timeout as fn(Duration) -> Failure)
-    };
+    let (limit, expired) = timeouts.until_answer();
     let response = match tokio::time::timeout(limit, request).await {
         Err(_) => return Err(expired(limit)),
         Ok(Err(error)) => return Err(unreachable_failure(error, &origin)),
         Ok(Ok(response)) => response,
     };
     if response.status().is_success() { Ok(response) } else { Err(error_answer(response, &headers).await) }
+}
+
+impl Timeouts {
+    /// How long an answer may take to begin, and the failure after that. A request that answers nothing is silent too,
+    /// so both limits hold.
+    pub(super) fn until_answer(&self) -> (Duration, fn(Duration) -> Failure) {
+        if self.request < self.stream_idle { (self.request, request_timeout) } else { (self.stream_idle, idle_timeout) }
+    }
 }
 
 /// The stream was silent for too long. A timeout is not retried: it has cost the caller its whole limit already.
@@ -141,14 +144,24 @@ async fn error_answer(mut response: Response, sent: &HeaderMap) -> Failure {
         format!("redirects are not followed; set baseUrl to where it leads: {}", excerpt(to))
     } else {
         match tokio::time::timeout(ERROR_BODY_TIME, read_bounded(&mut response, MAX_ERROR_BODY)).await {
-            Ok(Ok(body)) => without_secrets(message_in(&body), sent),
+            Ok(Ok(body)) => message_in(&body),
             _ => "no message".to_owned(),
         }
     };
+    let message = without_secrets(message, sent);
     Failure { retry_after, should_retry, ..Failure::http(status.as_u16(), &message) }
 }
 
-/// Some servers repeat the key they refuse.
+/// A failure whose texts repeat nothing secret of the request: some servers quote the key they refuse.
+pub(super) fn without_secrets_in(mut failure: Failure, sent: &HeaderMap) -> Failure {
+    failure.error.message = without_secrets(failure.error.message, sent);
+    if let Some(cause) = failure.error.cause.as_mut() {
+        cause.message = without_secrets(std::mem::take(&mut cause.message), sent);
+        cause.name = without_secrets(std::mem::take(&mut cause.name), sent);
+    }
+    failure
+}
+
 fn without_secrets(mut message: String, sent: &HeaderMap) -> String {
     for value in sent.values().filter(|value| value.is_sensitive()) {
         let secret = value.to_str().unwrap_or_default();

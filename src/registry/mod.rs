@@ -103,11 +103,14 @@ impl RegistryBuilder {
     pub fn register(&mut self, tool: Arc<dyn AnyTool>, source: SourceInfo) -> Result<(), RegistryError> {
         let spec = tool.spec();
         let name = Arc::clone(&spec.name);
-        if name.is_empty() || name.len() > 128 || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(RegistryError::BadName(name.to_string()));
-        }
-        if name.starts_with(MCP_PREFIX) != (source.kind == SourceKind::Mcp) {
-            return Err(RegistryError::ReservedName(name.to_string()));
+        // An alias is a name a model can call, so both keep the same rules.
+        for key in [&name].into_iter().chain(&spec.aliases) {
+            if key.is_empty() || key.chars().count() > 128 || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                return Err(RegistryError::BadName(key.to_string()));
+            }
+            if key.starts_with(MCP_PREFIX) != (source.kind == SourceKind::Mcp) {
+                return Err(RegistryError::ReservedName(key.to_string()));
+            }
         }
         if self.index.contains_key(&name) {
             return Err(RegistryError::DuplicateName(name.to_string()));

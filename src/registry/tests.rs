@@ -65,6 +65,14 @@ fn names_and_aliases_are_unique_and_reserved_prefixes_are_kept() {
     assert_eq!(refuse(plain("mcp__x"), SourceInfo::custom()), RegistryError::ReservedName("mcp__x".into()));
     assert_eq!(refuse(plain(""), SourceInfo::custom()), RegistryError::BadName(String::new()));
     assert_eq!(refuse(plain("a b"), SourceInfo::custom()), RegistryError::BadName("a b".into()));
+    for (alias, error) in [
+        ("mcp__x", RegistryError::ReservedName("mcp__x".into())),
+        ("", RegistryError::BadName(String::new())),
+        ("a b", RegistryError::BadName("a b".into())),
+    ] {
+        let aliased = tool("C", ToolKind::Execute, |s| s.aliases = vec![alias.into()]);
+        assert_eq!(refuse(aliased, SourceInfo::custom()), error, "an alias keeps the rules of a name");
+    }
     let own = tool("C", ToolKind::Execute, |s| s.aliases = vec!["C".into()]);
     assert!(matches!(refuse(own, SourceInfo::custom()), RegistryError::DuplicateAlias { .. }));
     let taken = tool("C", ToolKind::Execute, |s| s.aliases = vec!["A".into()]);

@@ -149,6 +149,11 @@ impl Session {
         &self.conversation
     }
 
+    /// Whether a built-in tool may start programs, which inherit part of the host's environment.
+    pub fn runs_programs(&self) -> bool {
+        self.pipeline.registry().get(tools::SHELL_TOOL).is_some()
+    }
+
     /// Its pipeline.
     pub fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline

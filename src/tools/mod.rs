@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use crate::contract::AnyTool;
 
+/// Name of the built-in tool that starts programs.
+pub const SHELL_TOOL: &str = "Bash";
+
 /// All built-in tools in their documented order. The values are shared: listing them costs a few reference counts.
 pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
     let mut tools = file::tools();

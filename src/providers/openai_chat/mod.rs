@@ -85,14 +85,16 @@ impl Endpoint for ChatEndpoint {
         let request = Arc::clone(request);
         Box::pin(async move {
             let body = Bytes::from(body.map_err(Failure::permanent)?);
-            let response = http::post(url, headers, body, timeouts).await?;
-            Ok(Box::new(ChatAttempt::new(response, request, timeouts)?) as Box<dyn Attempt>)
+            let response = http::post(url, headers.clone(), body, timeouts).await?;
+            Ok(Box::new(ChatAttempt::new(response, request, timeouts, headers)?) as Box<dyn Attempt>)
         })
     }
 }
 
 struct ChatAttempt {
     response: Response,
+    /// What was sent, to keep secrets out of failures.
+    sent: HeaderMap,
     idle: Duration,
     body: Body,
     /// The end mark was handed over; only the rest of the body is left to read.
@@ -112,7 +114,12 @@ enum Body {
 }
 
 impl ChatAttempt {
-    fn new(response: Response, request: Arc<ModelRequest>, timeouts: Timeouts) -> std::result::Result<Self, Failure> {
+    fn new(
+        response: Response,
+        request: Arc<ModelRequest>,
+        timeouts: Timeouts,
+        sent: HeaderMap,
+    ) -> std::result::Result<Self, Failure> {
         let body = match http::media_type(&response).as_str() {
             // A server that names no type is taken by its word to stream.
             "text/event-stream" | "" | "application/octet-stream" | "text/plain" => {
@@ -126,7 +133,7 @@ impl ChatAttempt {
                 )));
             }
         };
-        Ok(Self { response, idle: timeouts.stream_idle, body, over: false })
+        Ok(Self { response, sent, idle: timeouts.stream_idle, body, over: false })
     }
 
     async fn step(&mut self, sink: &mut dyn ModelSink) -> std::result::Result<Advance, Failure> {
@@ -174,7 +181,12 @@ impl ChatAttempt {
 
 impl Attempt for ChatAttempt {
     fn advance<'a>(&'a mut self, sink: &'a mut dyn ModelSink) -> BoxFuture<'a, std::result::Result<Advance, Failure>> {
-        Box::pin(self.step(sink))
+        Box::pin(async move {
+            match self.step(sink).await {
+                Err(failure) => Err(http::without_secrets_in(failure, &self.sent)),
+                advance => advance,
+            }
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub trait ScriptSource: Send + Sync {
 pub struct Script {
     source: Source,
     policy: RetryPolicy,
-    idle: Duration,
+    timeouts: Timeouts,
     next_turn: AtomicUsize,
     next_call: AtomicU64,
     journal: Mutex<Vec<Arc<ModelRequest>>>,
@@ -56,6 +56,7 @@ enum Source {
 struct Options {
     turns: Option<Vec<Value>>,
     retry: RetryConfig,
+    request_timeout_ms: Option<f64>,
     stream_idle_timeout_ms: Option<f64>,
 }
 
@@ -94,14 +95,15 @@ impl Script {
 
     fn build(source: Source, options: &Options) -> Result<Arc<Self>> {
         let timeouts = super::ProviderConfig {
+            request_timeout_ms: options.request_timeout_ms,
             stream_idle_timeout_ms: options.stream_idle_timeout_ms,
             ..super::ProviderConfig::default()
         };
-        let Timeouts { stream_idle, .. } = timeouts.timeouts()?;
+        let timeouts = timeouts.timeouts()?;
         Ok(Arc::new(Self {
             source,
             policy: options.retry.policy()?,
-            idle: stream_idle,
+            timeouts,
             next_turn: AtomicUsize::new(0),
             next_call: AtomicU64::new(1),
             journal: Mutex::default(),
@@ -277,15 +279,22 @@ impl Endpoint for ScriptEndpoint {
         let (script, request) = (Arc::clone(&self.0), Arc::clone(request));
         Box::pin(async move {
             script.entries().push(Arc::clone(&request));
-            let turn = script.turn(&request).await?;
-            if !turn.delay.is_zero() {
-                tokio::time::sleep(turn.delay).await;
-            }
+            // A turn that does not come is silence before the answer, as with a real provider.
+            let (limit, expired) = script.timeouts.until_answer();
+            let turn = async {
+                let turn = script.turn(&request).await?;
+                if !turn.delay.is_zero() {
+                    tokio::time::sleep(turn.delay).await;
+                }
+                Ok::<_, Failure>(turn)
+            };
+            let turn = tokio::time::timeout(limit, turn).await.unwrap_or_else(|_| Err(expired(limit)))?;
             if let Some(failure) = turn.fault.as_ref().and_then(Fault::at_once) {
                 return Err(failure);
             }
             let steps = script.steps(turn, &request);
-            Ok(Box::new(Play { steps: steps.into_iter(), pending: None, idle: script.idle }) as Box<dyn Attempt>)
+            Ok(Box::new(Play { steps: steps.into_iter(), pending: None, idle: script.timeouts.stream_idle })
+                as Box<dyn Attempt>)
         })
     }
 }
