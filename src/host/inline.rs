@@ -5,6 +5,7 @@
 //! where the answer arrived needs none. The caller bounds how often it does so.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -103,14 +104,21 @@ impl InlineTask {
     }
 }
 
-/// Polls once; `true` when the future has finished.
+/// Polls once; `true` when the future has finished. A panic finishes it: it may not be polled again, and the thread that
+/// polls may be the caller's own.
 fn poll(shared: &Arc<Shared>, slot: &mut Option<BoxedTask>) -> bool {
     let Some(future) = slot else { return true };
     shared.flags.fetch_and(!WOKEN, Ordering::AcqRel);
     let waker = Waker::from(Arc::clone(shared));
-    match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-        Poll::Pending => false,
-        Poll::Ready(()) => {
+    let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
+    match polled {
+        Ok(Poll::Pending) => false,
+        Ok(Poll::Ready(())) => {
+            *slot = None;
+            true
+        }
+        Err(_) => {
+            tracing::error!("a request task panicked; this is a bug of the package");
             *slot = None;
             true
         }
@@ -147,6 +155,20 @@ mod tests {
         assert_eq!(used, 1);
         assert_eq!(threads.recv().await, Some(foreign_id));
         tasks.drained().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_panic_ends_the_task_and_not_the_thread_that_polls_it() {
+        let tasks = Tasks::new();
+        let (sender, receiver) = oneshot::channel::<()>();
+        let task = InlineTask::spawn(&tasks, &Handle::current(), async move {
+            receiver.await.unwrap();
+            panic!("the work is broken");
+        });
+        let polled = task.clone();
+        std::thread::spawn(move || polled.poll_after(4, || sender.send(()).unwrap())).join().unwrap();
+        tasks.drained().await;
+        assert_eq!(task.poll_after(4, || {}), 0, "nothing is left to poll");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
