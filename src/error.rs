@@ -48,6 +48,10 @@ pub enum ErrorCode {
     SessionNoPendingMessage,
     /// Callbacks or tools are still cleaning up; closing can be tried again.
     SessionBusy,
+    /// Callbacks of an event took longer than their deadline.
+    HookTimeout,
+    /// A hook aborted what it was asked about.
+    HookAborted,
     /// A JavaScript callback cannot be reached any more (its environment ended).
     HostGone,
     /// A tool call failed outside of a Session (direct execution).
@@ -82,6 +86,8 @@ impl ErrorCode {
             Self::SessionClosed => "SESSION_CLOSED",
             Self::SessionNoPendingMessage => "SESSION_NO_PENDING_MESSAGE",
             Self::SessionBusy => "SESSION_BUSY",
+            Self::HookTimeout => "HOOK_TIMEOUT",
+            Self::HookAborted => "HOOK_ABORTED",
             Self::HostGone => "HOST_GONE",
             Self::ToolExecutionError => "TOOL_EXECUTION_ERROR",
             Self::ToolValidationError => "TOOL_VALIDATION_ERROR",

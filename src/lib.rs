@@ -12,6 +12,7 @@ pub mod schema;
 pub mod contract;
 
 pub mod context;
+pub mod hooks;
 pub mod permissions;
 pub mod providers;
 pub mod registry;

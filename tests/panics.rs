@@ -17,7 +17,7 @@ use blade_agent_sdk::model::{Content, SessionId};
 use blade_agent_sdk::providers::scripted::Script;
 use blade_agent_sdk::providers::{Model, ModelRequest, ModelStream};
 use blade_agent_sdk::schema::Schema;
-use blade_agent_sdk::session::{SendOptions, Session, SessionConfig};
+use blade_agent_sdk::session::{Ports, SendOptions, Session, SessionConfig};
 use serde_json::Value;
 
 /// Where a [`PanickingTool`] panics.
@@ -74,7 +74,8 @@ impl Model for PanickingModel {
 
 fn session(model: Arc<dyn Model>, tools: Vec<Arc<dyn AnyTool>>) -> Arc<Session> {
     let config = SessionConfig::parse(r#"{"profile":"server","model":"m","permissionMode":"yolo"}"#).unwrap();
-    let parts = config.into_parts(SessionId::generate(), model, tools, None, None, Conversation::default()).unwrap();
+    let parts =
+        config.into_parts(SessionId::generate(), model, tools, Ports::default(), Conversation::default()).unwrap();
     Arc::new(Session::new(parts))
 }
 

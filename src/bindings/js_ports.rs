@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use super::mailbox::{Answer, JsCall, Mailbox};
 use crate::contract::BoxFuture;
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::{HookEvent, HookOutput, HookPort};
 use crate::host::CancelToken;
 use crate::permissions::{
     Confirmation, ConfirmationPort, ConfirmationRequest, PermissionDecision, PermissionPort, PermissionRequest,
@@ -30,7 +31,17 @@ impl JsPorts {
         cancel: &CancelToken,
     ) -> Result<T> {
         let json = serde_json::to_string(request).map_err(|error| Error::internal(format!("{port}: {error}")))?;
-        let call = self.mailbox.call(port, &json, None);
+        self.ask_text(port, &json, cancel).await
+    }
+
+    /// `arguments` is the JSON text of the entry's tail.
+    async fn ask_text<T: DeserializeOwned>(
+        &self,
+        port: &'static str,
+        arguments: &str,
+        cancel: &CancelToken,
+    ) -> Result<T> {
+        let call = self.mailbox.call(port, arguments, None);
         let answer = match until_settled(call, cancel).await? {
             Answer::Json(json) => json,
             Answer::Text(text) => return Err(wrong_form(port, &format!("a string \"{text}\""))),
@@ -75,5 +86,20 @@ impl ConfirmationPort for JsPorts {
         cancel: &'a CancelToken,
     ) -> BoxFuture<'a, Result<Confirmation>> {
         Box::pin(self.ask("confirmation", request, cancel))
+    }
+}
+
+impl HookPort for JsPorts {
+    fn run<'a>(
+        &'a self,
+        event: HookEvent,
+        index: usize,
+        input: &'a str,
+        cancel: &'a CancelToken,
+    ) -> BoxFuture<'a, Result<HookOutput>> {
+        Box::pin(async move {
+            let arguments = format!("\"{}\",{index},{input}", event.as_str());
+            self.ask_text("hook", &arguments, cancel).await
+        })
     }
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::providers::{self, ProviderConfig};
-use crate::session::{self, AcceptedInput, RequestStream, SendOptions, Session, SessionConfig};
+use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Session, SessionConfig};
 
 /// Polls a request may get on the JavaScript thread before it has to go through a wake, so that timers and other
 /// Sessions get their turn.
@@ -105,8 +105,11 @@ pub fn open_session(
             SessionId::generate(),
             model,
             tools,
-            wiring.permission.then(|| ports.clone() as _),
-            wiring.confirmation.then(|| ports.clone() as _),
+            Ports {
+                permission: wiring.permission.then(|| ports.clone() as _),
+                confirmation: wiring.confirmation.then(|| ports.clone() as _),
+                hooks: Some(ports),
+            },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
     });
@@ -123,6 +126,23 @@ pub fn open_session(
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
     }))
+}
+
+/// Runs the hooks of a Session's start; completes `operation` unless `true` says that there are none.
+#[napi(catch_unwind)]
+pub fn begin(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
+    if !handle.session.has_start_hooks() {
+        return Ok(true);
+    }
+    let (session, mailbox) = (Arc::clone(&handle.session), Arc::clone(&handle.mailbox));
+    let work = async move {
+        match session.begin().await {
+            Ok(()) => mailbox.complete(operation, Ok("null")),
+            Err(error) => mailbox.complete(operation, Err(&error)),
+        }
+    };
+    handle.session.background(js(session::runtime())?, work);
+    Ok(false)
 }
 
 /// Identifier of a Session.

@@ -243,6 +243,14 @@ impl ToolOutcome {
         }
     }
 
+    /// What the model is told, to be changed.
+    pub fn model_mut(&mut self) -> &mut ModelContent {
+        match self {
+            Self::Success(success) => &mut success.model,
+            Self::Error(failure) => &mut failure.model,
+        }
+    }
+
     /// Whether the call failed.
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Error(_))

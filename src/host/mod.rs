@@ -1,12 +1,14 @@
 //! The world outside, handed in: the async runtime, cancellation, clock and environment.
 
 pub mod cancel;
+pub mod cleanup;
 pub mod clock;
 pub mod env;
 pub mod inline;
 pub mod runtime;
 
 pub use cancel::{CancelReason, CancelToken};
+pub use cleanup::CleanupGate;
 pub use env::EnvSnapshot;
 pub use inline::InlineTask;
 pub use runtime::Tasks;

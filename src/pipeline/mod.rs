@@ -5,7 +5,6 @@
 //! permitted. A stage that refuses a call gives its result; settling still runs. The pipeline knows no tool by name.
 
 mod artifacts;
-mod cleanup;
 mod direct;
 mod invoke;
 mod permit;
@@ -13,6 +12,7 @@ mod refusal;
 mod resolve;
 mod schedule;
 mod settle;
+mod tool_hooks;
 mod validate;
 
 #[cfg(test)]
@@ -22,13 +22,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, YieldSink};
-use crate::host::{CancelToken, EnvSnapshot, Tasks};
+use crate::hooks::Hooks;
+use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
 use crate::permissions::{Approvals, ConfirmationPort, PermissionPort};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
-pub use cleanup::CleanupGate;
 pub use direct::run_direct;
 pub use schedule::Limits;
 
@@ -107,6 +107,7 @@ pub struct Pipeline {
     config: PipelineConfig,
     permission: Option<Arc<dyn PermissionPort>>,
     confirmation: Option<Arc<dyn ConfirmationPort>>,
+    hooks: Arc<Hooks>,
     approvals: Approvals,
     scheduler: schedule::Scheduler,
     cleanup: CleanupGate,
@@ -122,17 +123,26 @@ impl Pipeline {
         permission: Option<Arc<dyn PermissionPort>>,
         confirmation: Option<Arc<dyn ConfirmationPort>>,
     ) -> Self {
+        let cleanup = CleanupGate::default();
         Self {
             scheduler: schedule::Scheduler::new(config.limits),
             registry,
             config,
             permission,
             confirmation,
+            hooks: Arc::new(Hooks::none(SessionId::new(""))),
             approvals: Approvals::default(),
-            cleanup: CleanupGate::default(),
+            cleanup,
             artifacts: Artifacts::default(),
             tasks: Tasks::new(),
         }
+    }
+
+    /// With the application's hooks; they should share [`Pipeline::cleanup`].
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
+        self.hooks = hooks;
+        self
     }
 
     /// The tools.
@@ -155,13 +165,14 @@ impl Pipeline {
         let mut report = match self.stages(call, cx, yields).await {
             Ok(report) => report,
             Err(refusal) => CallReport {
-                outcome: ToolOutcome::Error(*refusal.failure),
+                outcome: *refusal.outcome,
                 input: call.arguments.clone(),
                 duration: Duration::ZERO,
                 exit_loop: refusal.exit_loop,
             },
         };
         self.settle(call, cx, &mut report).await;
+        self.after_tool(call, cx, &mut report).await;
         report
     }
 
@@ -171,7 +182,7 @@ impl Pipeline {
         cx: &CallContext,
         yields: Arc<dyn YieldSink>,
     ) -> Result<CallReport, refusal::Refusal> {
-        self.cleanup.admit()?;
+        refusal::Refusal::unless_quiet(&self.cleanup)?;
         let resolved = self.resolve(call, cx)?;
         let validated = self.validate(resolved, cx).await?;
         let permitted = self.permit(validated, cx).await?;

@@ -28,12 +28,20 @@ pub(super) struct Permitted {
 impl Pipeline {
     pub(super) async fn permit(&self, call: Validated, cx: &CallContext) -> Result<Permitted, Refusal> {
         let Validated { tool, call_id, mut prepared } = call;
-        let request = self.request(&tool, &prepared, cx);
+        let mut request = self.request(&tool, &prepared, cx);
         if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
             return Err(refuse(decide_by_mode(&request, cx.mode)));
         }
         if let PermissionDecision::Deny { message, .. } = decide_by_path_safety(&outside_roots(&request, cx), &[]) {
             return Err(Refusal::denied(message));
+        }
+        let changes = self.hooks_permit(&request, cx).await?;
+        if !changes.is_empty() {
+            prepared = self.rewrite(&tool, prepared, changes, cx).await?;
+            request = self.request(&tool, &prepared, cx);
+            if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
+                return Err(refuse(decide_by_mode(&request, cx.mode)));
+            }
         }
         let decision = match &self.permission {
             None => with_sensitive_files(decide_by_mode(&request, cx.mode), &request),

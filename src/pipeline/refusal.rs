@@ -1,20 +1,20 @@
 //! A call that ends before it ran.
 
-use crate::contract::{ToolError, ToolErrorType, ToolFailure};
-use crate::host::CancelToken;
+use crate::contract::{ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
+use crate::host::{CancelToken, CleanupGate};
 
-/// The result of a call that a stage refused.
+/// The result of a call that a stage ended: nearly always a refusal, at times an answer in the tool's place.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What the model is told.
-    pub failure: Box<ToolFailure>,
+    /// The result.
+    pub outcome: Box<ToolOutcome>,
     /// Whether the request ends after this turn.
     pub exit_loop: bool,
 }
 
 impl From<ToolFailure> for Refusal {
     fn from(failure: ToolFailure) -> Self {
-        Self { failure: Box::new(failure), exit_loop: false }
+        Self { outcome: Box::new(ToolOutcome::Error(failure)), exit_loop: false }
     }
 }
 
@@ -33,6 +33,24 @@ impl Refusal {
             ToolError::new(ToolErrorType::PermissionDenied, message).with_code("PERMISSION_DENIED"),
         )
         .into()
+    }
+
+    /// Answered in the tool's place.
+    pub fn answered(text: String) -> Self {
+        Self { outcome: Box::new(ToolOutcome::Success(ToolSuccess::new(text))), exit_loop: false }
+    }
+
+    /// Something that was cancelled still goes on, so nothing new may start.
+    pub fn unless_quiet(gate: &CleanupGate) -> Result<(), Self> {
+        match gate.pending().first() {
+            None => Ok(()),
+            Some(name) => Err(ToolError::new(
+                ToolErrorType::ExecutionError,
+                format!("{name} is still cleaning up; refusing to start another tool until it has settled"),
+            )
+            .with_code("CLEANUP_PENDING")
+            .into()),
+        }
     }
 
     /// Cancelled before it ran.

@@ -153,7 +153,7 @@ impl Pipeline {
             return Err(Refusal::cancelled(&cx.cancel));
         }
         // A call that waited may find that an earlier one did not stop when it was told to.
-        self.cleanup.admit()?;
+        Refusal::unless_quiet(&self.cleanup)?;
         Ok(Scheduled { tool, call_id, prepared, leases })
     }
 

@@ -20,7 +20,8 @@ pub(super) struct Validated {
 impl Pipeline {
     pub(super) async fn validate(&self, resolved: Resolved<'_>, cx: &CallContext) -> Result<Validated, Refusal> {
         let Resolved { call, tool } = resolved;
-        let arguments = parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?;
+        let mut arguments = parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?;
+        self.before_tool(&tool.spec().name, &mut arguments, cx).await?;
         let prepared = self.prepare(&tool, arguments, cx).await?;
         Ok(Validated { tool, call_id: call.id.clone(), prepared })
     }

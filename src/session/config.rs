@@ -11,6 +11,7 @@ use super::settings::Settings;
 use crate::agent::Conversation;
 use crate::contract::{AnyTool, PermissionMode, SourceInfo};
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort};
 use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
@@ -89,6 +90,15 @@ pub struct SessionConfig {
     /// Structured output.
     #[serde(default)]
     pub output_format: Option<Box<RawValue>>,
+    /// Callbacks of each hook event.
+    #[serde(default)]
+    pub hooks: HookCounts,
+    /// Deadline of all callbacks of an event; 600000 unless given.
+    #[serde(default)]
+    pub hook_timeout_ms: Option<f64>,
+    /// Deadline of the callbacks of `SessionEnd`; 3000 unless given.
+    #[serde(default)]
+    pub session_end_hook_timeout_ms: Option<f64>,
     /// Services the Session offers to tools that declare them.
     #[serde(default)]
     pub available_services: Vec<String>,
@@ -108,6 +118,17 @@ pub struct ConcurrencyConfig {
     pub queue: Option<f64>,
 }
 
+/// The application's callbacks, where it gave any.
+#[derive(Clone, Default)]
+pub struct Ports {
+    /// Decides about calls.
+    pub permission: Option<Arc<dyn PermissionPort>>,
+    /// Asks a person.
+    pub confirmation: Option<Arc<dyn ConfirmationPort>>,
+    /// Hooks.
+    pub hooks: Option<Arc<dyn HookPort>>,
+}
+
 /// What a Session is made of.
 pub struct SessionParts {
     /// Identifier.
@@ -116,6 +137,8 @@ pub struct SessionParts {
     pub settings: Settings,
     /// Runs its tool calls.
     pub pipeline: Pipeline,
+    /// The application's hooks.
+    pub hooks: Arc<Hooks>,
     /// Answers.
     pub model: Arc<dyn Model>,
     /// History it starts with.
@@ -140,8 +163,7 @@ impl SessionConfig {
         id: SessionId,
         model: Arc<dyn Model>,
         custom: Vec<Arc<dyn AnyTool>>,
-        permission: Option<Arc<dyn PermissionPort>>,
-        confirmation: Option<Arc<dyn ConfirmationPort>>,
+        ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
         let name = self.model.trim();
@@ -169,6 +191,13 @@ impl SessionConfig {
                 )));
             }
         };
+        let mut hook_limits = HookLimits::default();
+        if let Some(ms) = positive("hookTimeoutMs", self.hook_timeout_ms, MAX_TIMEOUT_MS)? {
+            hook_limits.event = Duration::from_millis(ms);
+        }
+        if let Some(ms) = positive("sessionEndHookTimeoutMs", self.session_end_hook_timeout_ms, MAX_TIMEOUT_MS)? {
+            hook_limits.session_end = Duration::from_millis(ms);
+        }
         let limits = limits(self.tool_concurrency.as_ref())?;
         let filter = ToolFilter {
             allowed: self.allowed_tools.map(|names| names.into_iter().collect()),
@@ -204,6 +233,9 @@ impl SessionConfig {
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
+        let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
+        let gate = pipeline.cleanup().clone();
+        let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
             settings: Settings {
                 model_name,
@@ -218,7 +250,8 @@ impl SessionConfig {
                 sources: self.tool_source_policy.unwrap_or_default(),
                 default_context,
             },
-            pipeline: Pipeline::new(Arc::new(registry.build()), config, permission, confirmation),
+            pipeline: pipeline.with_hooks(hooks.clone()),
+            hooks,
             model,
             conversation,
             id,

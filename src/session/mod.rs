@@ -3,6 +3,7 @@
 
 mod config;
 pub mod machine;
+mod request_hooks;
 mod settings;
 
 #[cfg(test)]
@@ -21,13 +22,14 @@ use crate::agent::{
 };
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::Hooks;
 use crate::host::{CancelReason, CancelToken, EnvSnapshot, InlineTask, Tasks, clock, runtime};
 use crate::model::{Content, InputId, Message, RequestId, SessionId};
 use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
 
-pub use config::{Profile, SessionConfig, SessionParts, positive};
+pub use config::{Ports, Profile, SessionConfig, SessionParts, positive};
 pub use settings::Settings;
 
 use machine::{Effect, Input, Refused, State, step};
@@ -107,6 +109,7 @@ pub struct Session {
     core: Mutex<Core>,
     conversation: Arc<Conversation>,
     pipeline: Arc<Pipeline>,
+    hooks: Arc<Hooks>,
     model: Arc<dyn Model>,
     discovered: Arc<Mutex<HashSet<String>>>,
     declarations: Arc<Mutex<Option<DeclarationCache>>>,
@@ -117,7 +120,7 @@ pub struct Session {
 impl Session {
     /// A Session over its parts. Cheap: nothing is started.
     pub fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, settings, pipeline, model, conversation } = parts;
+        let SessionParts { id, settings, pipeline, hooks, model, conversation } = parts;
         Self {
             id,
             core: Mutex::new(Core {
@@ -131,6 +134,7 @@ impl Session {
             }),
             conversation: Arc::new(conversation),
             pipeline: Arc::new(pipeline),
+            hooks,
             model,
             discovered: Arc::default(),
             declarations: Arc::default(),
@@ -295,8 +299,7 @@ impl Session {
         events: Arc<EventQueue>,
         ended: CancelToken,
     ) {
-        self.conversation.push(Message::user(content));
-        let run = run_request(&options, &self.pipeline, &self.conversation, &events);
+        let run = self.run(&options, content, &events);
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,
             Err(_) => {
@@ -324,6 +327,27 @@ impl Session {
         report.end.publish(&events);
         events.end();
         ended.cancel(CancelReason::Gone);
+    }
+
+    /// The request between its hooks.
+    async fn run(&self, options: &RequestOptions, content: Content, events: &Arc<EventQueue>) -> RequestReport {
+        let content = match self.submitted(content, &options.cancel).await {
+            Ok(content) => content,
+            Err(error) => {
+                let aborted = options.cancel.is_cancelled();
+                let end = if aborted { RequestEnd::Aborted } else { RequestEnd::Failed(error) };
+                return RequestReport { end, records: Vec::new(), turns: 0 };
+            }
+        };
+        self.conversation.push(Message::user(content.clone()));
+        let mut report = run_request(options, &self.pipeline, &self.conversation, events).await;
+        if let RequestEnd::Completed { text, .. } = &report.end
+            && let Err(error) = self.completed(&content, text, &options.cancel).await
+        {
+            let aborted = options.cancel.is_cancelled();
+            report.end = if aborted { RequestEnd::Aborted } else { RequestEnd::Failed(error) };
+        }
+        report
     }
 
     /// Cancels what is under way. The token resolves when model, tools and cleanup have settled; `None` when there was
@@ -369,7 +393,8 @@ impl Session {
 
     /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.
     pub fn close_now(&self) -> bool {
-        if tools::holds_for_session(self.id.as_str()) || !self.pipeline.cleanup().pending().is_empty() {
+        let quiet = self.pipeline.cleanup().pending().is_empty();
+        if tools::holds_for_session(self.id.as_str()) || !quiet || self.hooks.has_end() {
             return false;
         }
         let mut core = self.lock();
@@ -411,11 +436,14 @@ impl Session {
             ));
         }
         tools::close_session(self.id.as_str()).await;
+        let ended = self.hooks.end("other").await;
         let mut core = self.lock();
-        if let Ok((state, _)) = step(&core.state, &Input::CloseDone) {
+        let input = if ended.is_ok() { Input::CloseDone } else { Input::CloseFailed };
+        if let Ok((state, _)) = step(&core.state, &input) {
             core.state = state;
         }
         drop(core);
+        ended?;
         self.release();
         Ok(())
     }

@@ -69,8 +69,7 @@ impl Stage {
                 SessionId::generate(),
                 script.model(),
                 vec![Arc::new(tool)],
-                None,
-                None,
+                Ports::default(),
                 Conversation::default(),
             )
             .unwrap();

@@ -4,13 +4,13 @@
 //! are refused: nobody may believe that the Session is quiet while its tools still act.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::refusal::Refusal;
-use crate::contract::{BoxFuture, ToolError, ToolErrorType};
-use crate::host::{CancelToken, Tasks};
+use super::cancel::CancelToken;
+use super::runtime::Tasks;
 
 /// Names of what is still cleaning up.
 #[derive(Debug, Default, Clone)]
@@ -54,29 +54,8 @@ impl CleanupGate {
         }
     }
 
-    /// Lets a new call in, or refuses it while earlier work is not done.
-    ///
-    /// # Errors
-    /// Something is still cleaning up.
-    pub(super) fn admit(&self) -> Result<(), Refusal> {
-        match self.pending().first() {
-            None => Ok(()),
-            Some(name) => Err(ToolError::new(
-                ToolErrorType::ExecutionError,
-                format!("{name} is still cleaning up; refusing to start another tool until it has settled"),
-            )
-            .with_code("CLEANUP_PENDING")
-            .into()),
-        }
-    }
-
     /// Keeps `rest` going in the background and the gate shut until it ends.
-    pub(super) fn finish_in_background(
-        &self,
-        name: &str,
-        tasks: &Tasks,
-        rest: impl Future<Output = ()> + Send + 'static,
-    ) {
+    pub fn finish_in_background(&self, name: &str, tasks: &Tasks, rest: impl Future<Output = ()> + Send + 'static) {
         let name: Arc<str> = name.into();
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&name));
         let guard = Pending { gate: self.clone(), name };
@@ -88,12 +67,12 @@ impl CleanupGate {
 
     /// Waits for a callback of the application unless the request is cancelled first. A callback that goes on after
     /// the cancellation keeps the gate shut. `None` means cancelled.
-    pub(super) async fn race<T: Send + 'static>(
+    pub async fn race<T: Send + 'static>(
         &self,
         name: &str,
         tasks: &Tasks,
         cancel: &CancelToken,
-        mut callback: BoxFuture<'static, T>,
+        mut callback: Pin<Box<dyn Future<Output = T> + Send>>,
     ) -> Option<T> {
         tokio::select! {
             biased;
