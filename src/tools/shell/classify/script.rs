@@ -1,5 +1,7 @@
 //! A script and the simple commands in it, found with tree-sitter.
 
+use std::borrow::Cow;
+
 use tree_sitter::{Node, Parser, Tree};
 
 use super::words::{self, Word};
@@ -35,7 +37,7 @@ impl<'a> Script<'a> {
     pub fn parse(source: &'a str) -> Self {
         let mut parser = Parser::new();
         let tree = match parser.set_language(&tree_sitter_bash::LANGUAGE.into()) {
-            Ok(()) => parser.parse(source, None),
+            Ok(()) => parser.parse(masked(source).as_ref(), None),
             Err(_) => None,
         };
         let parts = tree.as_ref().map(|tree| collect(tree.root_node(), source)).unwrap_or_default();
@@ -86,6 +88,25 @@ impl<'a> Script<'a> {
 }
 
 /// Walks the whole tree without recursion: scripts can nest deeper than a thread's stack.
+/// The source with every byte of what is not ASCII replaced by a letter; offsets stay.
+///
+/// The grammar's own scanner hands code points to functions of the C library that are only defined for bytes, so some
+/// characters read memory that is not theirs. To bash such characters are ordinary parts of words, as letters are.
+fn masked(source: &str) -> Cow<'_, str> {
+    if source.is_ascii() {
+        return Cow::Borrowed(source);
+    }
+    let mut ascii = String::with_capacity(source.len());
+    for c in source.chars() {
+        if c.is_ascii() {
+            ascii.push(c);
+        } else {
+            ascii.extend(std::iter::repeat_n('x', c.len_utf8()));
+        }
+    }
+    Cow::Owned(ascii)
+}
+
 fn collect(root: Node<'_>, source: &str) -> Parts {
     let mut parts = Parts::default();
     let mut open = vec![(root, false)];

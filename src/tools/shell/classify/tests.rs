@@ -464,6 +464,52 @@ fn deep_nesting_is_judged_without_exhausting_the_stack() {
     assert!(classify(&nested).destructive);
 }
 
+#[test]
+fn characters_of_every_plane_are_parts_of_words_wherever_they_stand() {
+    let odd =
+        ['\u{80}', '\u{a0}', '\u{2028}', '\u{3000}', '\u{d7ff}', '\u{fffd}', '\u{10000}', '\u{1f642}', '\u{10ffff}'];
+    let places = [
+        "{#",
+        "{#..#}",
+        "{1..#}",
+        "{1#..2}",
+        "{-#",
+        "$#",
+        "${#}",
+        "$((#))",
+        "<<#",
+        "<<-'#'",
+        "#<a",
+        "a>#",
+        "`#`",
+        "\"#\"",
+        "'#'",
+        "$'#'",
+        "a=#",
+        "#=a",
+        "(#)",
+        "[[ # ]]",
+        "# #",
+        "a&#",
+        "a|#",
+        "a;#",
+        "case # in #) #;; esac",
+        "#() { #; }",
+    ];
+    for c in odd {
+        for place in places {
+            for script in [place.replace('#', &c.to_string()), place.replace('#', &format!("{c}{c}"))] {
+                let _ = (classify(&script), simple_commands(&script));
+            }
+        }
+        assert!(classify(&format!("rm {c}")).destructive, "{c:?}");
+        assert!(!classify(&format!("cat {c}; touch {c}")).read_only, "{c:?}");
+    }
+    for name in ["é", "文件"] {
+        assert!(classify(&format!("cat a{name}b.txt")).read_only, "{name}");
+    }
+}
+
 proptest! {
     #[test]
     fn judging_never_panics(command in "\\PC{0,60}") {
