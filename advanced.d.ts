@@ -32,8 +32,8 @@ export * from './index.js';
  * File tools work only within `defaultContext.capabilities.filesystem`; nothing is taken from the process. Otherwise it
  * is the root's `createSession`, with the same options and errors.
  *
- * @throws {ConfigError} An option has a value that cannot be honoured, two tools share a name or alias, or a schema
- *   cannot be compiled.
+ * @throws {ConfigError} An option has a value that cannot be honoured.
+ * @throws {SdkError} Two tools share a name or alias, or a schema cannot be compiled (`TOOL_DEFINITION_ERROR`).
  * @throws {ProviderRegistryError} `provider.type` has no adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
  */
 export declare function createSession(options: SessionOptions): Promise<ISession>;

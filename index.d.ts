@@ -53,6 +53,7 @@ export type JsonObject = { [key: string]: JsonValue };
  * The result is a Session whose `send` answers with an {@link AgentResponse} instead of leaving the stream to you.
  *
  * @throws {ConfigError} An option has a value that cannot be honoured; the message names it and what would work.
+ * @throws {SdkError} Two tools share a name or alias, or a schema cannot be compiled (`TOOL_DEFINITION_ERROR`).
  * @throws {ProviderRegistryError} `provider` names a type without an adapter (`PROVIDER_ADAPTER_NOT_FOUND`).
  */
 export declare function createAgent(options: AgentOptions): Promise<Agent>;
@@ -550,8 +551,9 @@ export interface ModelInfo {
  *
  * Order within a turn: `turn_start`, text and thinking deltas, `tool_use` of every call in the declared order, updates
  * of the running tools and a `tool_result` of each call as it settles, `turn_end`. Calls of one turn run in parallel,
- * so results are told apart by `id`; the model is given them in the declared order. A request that succeeds ends with one `usage` and one
- * `result`. A request that fails ends with one `error` and neither. A cancelled request ends with none of the three.
+ * so results are told apart by `id`; the model is given them in the declared order. A request that succeeds ends with
+ * one `usage` and one `result`. A request that fails ends with one `error` and neither. A cancelled request ends with
+ * none of the three. The Session is idle by then: the next `send` is accepted.
  *
  * `turn` counts from 1 within the request. `id` is the id of the tool call and `name` the tool's name as the model
  * wrote it.
@@ -629,8 +631,9 @@ export type SessionStreamEvent =
  * });
  * ```
  *
- * @throws {TypeError} `sideEffect`, `kind` or another field has a value that is not allowed, or a required field is
- *   missing.
+ * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters` use
+ *   a TypeBox refinement or codec, which are code and no part of the schema. The rest is checked when a Session takes
+ *   the tool (`TOOL_DEFINITION_ERROR`).
  */
 export declare function defineTool<
   TParameters extends ToolParameterSchema,
@@ -905,18 +908,20 @@ export interface ToolEffectYield {
 }
 
 /**
- * An effect of a tool on its Session. Effects of successful calls are applied after the turn's calls, in the order of
- * the calls.
+ * An effect of a tool on its Session. Effects are applied after the turn's calls, in the order of the calls.
  *
  * This version applies `newMessages` and the `toolDiscovery` of a `runtimePatch`. The others are published as events
  * and change nothing.
  */
 export type ToolEffect =
-  /** Tool policy, discovery, model and prompt. Counts only if the call succeeded. */
+  /** Tool policy, discovery, model and prompt. Counts only if the call succeeded, and only the first of a call. */
   | { type: 'runtimePatch'; patch: RuntimePatch }
   /** The runtime context of the calls that follow. */
   | { type: 'contextPatch'; patch: RuntimeContextPatch }
-  /** Messages that follow the turn's tool results. */
+  /**
+   * Messages that follow the turn's tool results, of failed calls too. Those with role `tool` or with `tool_calls` are
+   * left out: half of an exchange would spoil every later request.
+   */
   | { type: 'newMessages'; messages: ModelMessage[] }
   /** Permission rules. */
   | { type: 'permissionUpdates'; updates: PermissionUpdate[] };
@@ -1556,7 +1561,7 @@ export declare class SdkError extends Error {
   readonly details?: JsonObject;
   /** What led here, where known. */
   readonly cause?: unknown;
-  /** Name, code, message and cause as plain data. */
+  /** Name, code, message, and status, details and cause where there are any, as plain data. */
   toJSON(): JsonObject;
 }
 

@@ -81,8 +81,8 @@ export interface ScriptedAnswer {
   toolCalls?: readonly ScriptedToolCall[];
   /** Token counts; `false` reports none. Default: counts estimated from the texts. */
   usage?: { inputTokens: number; outputTokens: number } | false;
-  /** Why the model stopped, as OpenAI names it. Default `'tool_calls'` with tool calls, else `'stop'`. */
-  finishReason?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | (string & {});
+  /** Why the model stopped. Default `'tool_calls'` with tool calls, else `'stop'`. */
+  finishReason?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'refusal' | (string & {});
   /** Wait before the first delta, in milliseconds. Default 0. */
   delayMs?: number;
   /** What goes wrong. Default: nothing. */
@@ -99,15 +99,21 @@ export interface ScriptedToolCall {
   input?: JsonObject | string;
 }
 
-/** Something that goes wrong with an answer. `after`: so many deltas of the turn arrive before. Default 0. */
+/**
+ * Something that goes wrong with an answer. `after`: so many deltas of the turn's thinking and text arrive before; its
+ * tool calls and usage do not. Default 0.
+ */
 export type ScriptedFault =
-  /** An HTTP error in place of the answer. Retried where a real one would be; each attempt plays a turn. */
+  /**
+   * An HTTP error, `status` 400 to 599, in place of the answer. Retried where a real one would be; each attempt plays a
+   * turn.
+   */
   | { kind: 'http'; status: number; message?: string; retryAfterMs?: number }
   /** The connection breaks. */
   | { kind: 'disconnect'; after?: number }
   /** The answer is not of the provider's form. */
   | { kind: 'malformed'; after?: number }
-  /** Nothing more comes, until the request is cancelled or `streamIdleTimeoutMs` has passed. */
+  /** Nothing more comes, until the request is cancelled or `streamIdleTimeoutMs` has passed. Not retried. */
   | { kind: 'hang'; after?: number }
   /** The stream carries an error of the provider. */
   | { kind: 'error'; message: string; after?: number };
@@ -118,6 +124,7 @@ export type ScriptedFault =
  * **Contract**
  * - Called once for each model call, and awaited by it.
  * - May throw or reject: the model call fails with code `MODEL_STREAM_ERROR` and the error as cause.
- * - May never settle: the model call waits until the request is cancelled or `streamIdleTimeoutMs` has passed.
+ * - May never settle: the model call waits until the request is cancelled or the shorter of `requestTimeoutMs` and
+ *   `streamIdleTimeoutMs` has passed.
  */
 export type ScriptedTurnFunction = (request: ScriptedRequest) => ScriptedTurn | Promise<ScriptedTurn>;

@@ -14,7 +14,7 @@ export async function ask(session, message = 'hi', options = {}) {
   return events;
 }
 
-/** The order of events that every request keeps (session.md §4). */
+/** The order of events that every request keeps. */
 export function checkOrder(events) {
   const open = new Map();
   let turn = 0;

@@ -247,7 +247,7 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 
-/// Parameters that name paths by convention (surface.md §8.10): `path`, `file`, `directory`, `*_path`, `*Path`, and the
+/// Parameters that name paths by convention: `path`, `file`, `directory`, `*_path`, `*Path`, and the
 /// arrays `paths` and `files`.
 fn affected_paths(object: &Map<String, Value>) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! Runtime context: what a Session's tools may touch, merged per request into an immutable snapshot (session.md §8).
+//! Runtime context: what a Session's tools may touch, merged per request into an immutable snapshot.
 //! Nothing is inferred from the process working directory.
 
 use std::collections::BTreeMap;

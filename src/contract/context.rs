@@ -12,7 +12,7 @@ use super::yields::{ToolYield, YieldSink};
 use crate::host::{CancelToken, EnvSnapshot};
 use crate::model::{MessageId, SessionId, ToolUseId};
 
-/// What may run without a question (permissions-hooks.md §1).
+/// What may run without a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
@@ -38,7 +38,7 @@ pub struct FilesystemCapability {
     pub cwd: Option<PathBuf>,
 }
 
-/// An immutable picture of the runtime context, taken when a request is accepted (session.md §8).
+/// An immutable picture of the runtime context, taken when a request is accepted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContextSnapshot {

@@ -1,4 +1,4 @@
-//! What a call gives back (pipeline.md §1).
+//! What a call gives back.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

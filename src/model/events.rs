@@ -16,7 +16,7 @@ pub enum ResultSubtype {
     Error,
 }
 
-/// One event of the stream (session.md §4). `content` and `thinking` deltas travel apart, as packed text; every event
+/// One event of the stream. `content` and `thinking` deltas travel apart, as packed text; every event
 /// gets its `sessionId` on the JavaScript side.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]

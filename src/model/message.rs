@@ -1,4 +1,4 @@
-//! Conversation messages in the shape the public surface shows them (`ModelMessage` of surface.md §9).
+//! Conversation messages in the shape the public surface shows them (`ModelMessage`).
 
 use std::sync::OnceLock;
 

@@ -23,7 +23,7 @@ pub struct ModelUsage {
     pub cache_creation_input_tokens: Option<u64>,
 }
 
-/// The `usage` event of a finished request (session.md §4): input and output of the last model call, total over all.
+/// The `usage` event of a finished request: input and output of the last model call, total over all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {

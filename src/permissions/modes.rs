@@ -1,4 +1,4 @@
-//! The modes table (permissions-hooks.md §3).
+//! The modes table.
 
 use super::request::{PermissionDecision, PermissionRequest};
 use crate::contract::{PermissionMode, ToolKind};

@@ -1,4 +1,4 @@
-//! Path safety: system directories and sensitive files (permissions-hooks.md §3).
+//! Path safety: system directories and sensitive files.
 
 use super::request::{PermissionDecision, PermissionRequest};
 use super::rules::rule_matches;

@@ -1,4 +1,4 @@
-//! Shapes that cross to the application (permissions-hooks.md §2) and the ports they cross through.
+//! Shapes that cross to the application and the ports they cross through.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Allow, ask and deny lists matched on the permission signature (permissions-hooks.md §3).
+//! Allow, ask and deny lists matched on the permission signature.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Files that hold secrets, judged by name and place alone; contents are never read (permissions-hooks.md §4).
+//! Files that hold secrets, judged by name and place alone; contents are never read.
 
 /// How much harm reading or changing a file may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! Connection settings of a provider (providers.md §1), validated before anything uses them.
+//! Connection settings of a provider, validated before anything uses them.
 
 use std::collections::BTreeMap;
 use std::fmt;

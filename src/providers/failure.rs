@@ -1,4 +1,4 @@
-//! Why one attempt failed, classified for the retry policy (providers.md §4).
+//! Why one attempt failed, classified for the retry policy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! When to try again (providers.md §4): a pure decision. The driver beside it does the waiting.
+//! When to try again: a pure decision. The driver beside it does the waiting.
 
 use std::time::Duration;
 

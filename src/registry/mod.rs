@@ -214,7 +214,7 @@ pub struct ExposurePolicy {
 }
 
 impl ExposurePolicy {
-    /// Whether the model is told of a tool: what is callable, and in plan mode only what reads (pipeline.md §14).
+    /// Whether the model is told of a tool: what is callable, and in plan mode only what reads.
     pub fn is_exposed(&self, tool: &Registered) -> bool {
         self.is_callable(tool) && (self.mode != PermissionMode::Plan || tool.spec().behavior.read_only)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::host::EnvSnapshot;
 
 /// Host variables that reach a command, besides every `LC_*`. Everything else may be a secret and stays out.
-const HOST_VARIABLES: [&str; 12] = [
+const HOST_VARIABLES: [&str; 13] = [
     "COLORTERM",
     "FORCE_COLOR",
     "HOME",
@@ -20,6 +20,7 @@ const HOST_VARIABLES: [&str; 12] = [
     "TEMP",
     "TMP",
     "TMPDIR",
+    "USER",
 ];
 
 /// Without these no program starts on Windows; none of them holds a secret.
@@ -99,6 +100,7 @@ mod tests {
                 ("LC_ALL", "C"),
                 ("AWS_SECRET_ACCESS_KEY", "s"),
                 ("HOME", "/h"),
+                ("USER", "me"),
                 ("NODE_OPTIONS", "-r x"),
             ]
             .map(|(k, v)| (k.into(), v.into())),
@@ -110,7 +112,7 @@ mod tests {
         );
         let seen: Vec<_> =
             vars.iter().map(|(k, v)| format!("{}={}", k.to_string_lossy(), v.to_string_lossy())).collect();
-        assert_eq!(seen, ["BLADE_CLI=1", "HOME=/r", "LC_ALL=C", "ONE=runtime", "PATH=/bin", "TWO=call"]);
+        assert_eq!(seen, ["BLADE_CLI=1", "HOME=/r", "LC_ALL=C", "ONE=runtime", "PATH=/bin", "TWO=call", "USER=me"]);
     }
 
     #[test]
