@@ -333,6 +333,14 @@ export interface SessionOptions {
   defaultContext?: RuntimeContext;
   /** Makes the model answer in JSON of a schema. Default: free text. */
   outputFormat?: OutputFormat;
+  /** Callbacks around messages, tool calls and the life of the Session. Default: none. */
+  hooks?: InlineHooks;
+  /** Deadline of all callbacks of one event together, in milliseconds; 1 to 2147483647. Default 600000. */
+  hookTimeoutMs?: number;
+  /** The same for `SessionEnd`. Default 3000. */
+  sessionEndHookTimeoutMs?: number;
+  /** Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`. */
+  plugins?: readonly AgentPlugin[];
   /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
   memoryManager?: MemoryManager;
 }
@@ -1609,6 +1617,8 @@ export type SdkErrorCode =
   | 'PERMISSION_DENIED'
   /** A callback took longer than its deadline. */
   | 'HOOK_TIMEOUT'
+  /** A hook objected. */
+  | 'HOOK_ABORTED'
   /** A tool that was run directly failed. */
   | 'TOOL_EXECUTION_ERROR'
   /** Arguments do not fit the tool's schema. */
@@ -1903,6 +1913,112 @@ export declare const HookEvent: {
 };
 /** A point of a Session's life that hooks can observe. */
 export type HookEvent = (typeof HookEvent)[keyof typeof HookEvent];
+
+/** Callbacks by event. Those of one event run one after another in their order, all with the same input. */
+export type InlineHooks = { readonly [TEvent in HookEvent]?: readonly HookCallback<TEvent>[] };
+
+/**
+ * A hook.
+ *
+ * **Contract**
+ * - Awaited: what it is about does not go on before it has settled.
+ * - May throw or reject: a tool hook makes the call an error result (one of `PostToolUseFailure` is only logged), every
+ *   other hook fails what it is about.
+ * - Must observe `input.abortSignal`: one that goes on after its deadline or after its request was cancelled keeps new
+ *   tool calls, later hooks and `close` refused until it settles.
+ */
+export type HookCallback<TEvent extends HookEvent = HookEvent> = (input: HookInput<TEvent>) => Promise<HookOutput>;
+
+/** What a hook answers. */
+export interface HookOutput {
+  /**
+   * `continue` goes on. `skip` and `abort` stop: answers of later callbacks of the event no longer count.
+   *
+   * | event | `skip` | `abort` |
+   * |---|---|---|
+   * | `PreToolUse` | the tool does not run; the call succeeds with `reason` | the tool does not run; the call fails |
+   * | `PermissionRequest` | the call is denied | the call is denied and the request ends |
+   * | `PostToolUse`, `PostToolUseFailure` | - | the call fails with `reason` |
+   * | `UserPromptSubmit` | the request fails | the request fails |
+   * | `SessionStart`, `TaskCompleted`, `SessionEnd` | - | opening, request or closing fails |
+   */
+  action: 'continue' | 'skip' | 'abort';
+  /** Fields merged into the input of a tool call, or `{ userPrompt }`. Checked again like any other input. */
+  modifiedInput?: JsonObject;
+  /** What the model is told in place of the tool's result; the last one wins. Values other than strings become JSON. */
+  modifiedOutput?: JsonValue;
+  /** Why. */
+  reason?: string;
+}
+
+/** What a hook is called with: common fields, and those of its event. */
+export type HookInput<TEvent extends HookEvent = HookEvent> = {
+  [TName in TEvent]: HookInputBase<TName> & HookInputFields[TName];
+}[TEvent];
+
+/** Fields of every {@link HookInput}. */
+export interface HookInputBase<TEvent extends HookEvent> {
+  /** The event. */
+  readonly event: TEvent;
+  /** The Session. */
+  readonly sessionId: SessionId;
+  /** Fires when the request is cancelled or the deadline has passed. */
+  readonly abortSignal: AbortSignal;
+}
+
+/** Fields of each event's {@link HookInput}. */
+export interface HookInputFields {
+  /** The Session was opened. */
+  SessionStart: { readonly isResume: boolean; readonly resumeSessionId?: SessionId };
+  /** A message is about to be sent to the model. */
+  UserPromptSubmit: { readonly userPrompt: string; readonly hasImages: boolean; readonly imageCount: number };
+  /** A tool call is about to be checked. */
+  PreToolUse: { readonly toolName: string; readonly toolInput: JsonObject };
+  /** A tool call is about to be judged, before `permissionHandler`. */
+  PermissionRequest: {
+    readonly toolName: string;
+    readonly toolInput: JsonObject;
+    readonly affectedPaths: string[];
+    readonly toolKind: ToolKind;
+  };
+  /** A tool call succeeded. */
+  PostToolUse: { readonly toolName: string; readonly toolInput: JsonObject; readonly toolOutput: JsonValue };
+  /** A tool call failed or was refused. */
+  PostToolUseFailure: {
+    readonly toolName: string;
+    readonly toolInput: JsonObject;
+    readonly toolOutput: JsonValue;
+    readonly error: Error;
+  };
+  /** A request succeeded; its end is not published yet. */
+  TaskCompleted: {
+    readonly taskId: string;
+    readonly taskDescription: string;
+    readonly hasImages: boolean;
+    readonly imageCount: number;
+    readonly resultSummary: string;
+    readonly success: boolean;
+  };
+  /** The Session closes. Called at most once. */
+  SessionEnd: { readonly reason: string };
+}
+
+/** Hooks and tools that belong together. */
+export interface AgentPlugin {
+  /** Unique in a Session. */
+  readonly name: string;
+  /** Its hooks. */
+  readonly hooks?: InlineHooks;
+  /** Its tools. */
+  readonly tools?: readonly ToolDefinition[];
+}
+
+/**
+ * Checks a plugin and freezes it.
+ *
+ * @throws {ConfigError} The name is empty, an event does not exist, or a list is none.
+ */
+export declare function definePlugin(plugin: AgentPlugin): AgentPlugin;
 
 /** Who speaks in a message. */
 export declare const MessageRole: {

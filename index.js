@@ -20,6 +20,7 @@ export {
   toError,
 } from './js/errors.js';
 export { createSession, prompt } from './js/server-profile.js';
+export { definePlugin } from './js/hooks.js';
 export * from './js/ids.js';
 export { gracefulShutdown, registerCleanup, resetCleanupRegistry } from './js/lifecycle.js';
 export { composeMiddleware } from './js/middleware.js';

@@ -49,7 +49,7 @@ export async function createAgent(options) {
       capabilities: { ...defaultContext.capabilities, filesystem },
     };
   }
-  const session = new Session(profile ?? (filesystem === undefined ? 'server' : 'local'), sessionOptions);
+  const session = await Session.open(profile ?? (filesystem === undefined ? 'server' : 'local'), sessionOptions);
   return agentOver(session);
 }
 

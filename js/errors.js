@@ -107,6 +107,7 @@ export class ToolValidationError extends SdkError {
 
 const CLASSES = {
   CONFIG_ERROR: ConfigError,
+  HOOK_TIMEOUT: HookTimeoutError,
   MODEL_REQUEST_TIMEOUT: ModelTimeoutError,
   MODEL_STREAM_IDLE_TIMEOUT: ModelTimeoutError,
   PERMISSION_DENIED: PermissionDeniedError,

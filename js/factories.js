@@ -5,13 +5,13 @@ import { Session } from './session.js';
 
 /** Factories of one profile. */
 export function sessionsOf(profile) {
-  async function createSession(options) {
-    return new Session(profile, options);
+  function createSession(options) {
+    return Session.open(profile, options);
   }
 
   async function prompt(message, options) {
     const started = performance.now();
-    const session = new Session(profile, options);
+    const session = await Session.open(profile, options);
     let answer;
     try {
       answer = await answerOf(session, message);

@@ -2,6 +2,7 @@
 
 import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
+import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { native } from './native.js';
@@ -35,6 +36,8 @@ const DATA_OPTIONS = [
   'maxToolResultBytes',
   'defaultContext',
   'outputFormat',
+  'hookTimeoutMs',
+  'sessionEndHookTimeoutMs',
 ];
 
 /** Services a Session may offer to tools that declare them. */
@@ -71,6 +74,7 @@ export class Session {
   #profile;
   #tools;
   #permission;
+  #hooks;
   #confirmation;
   #defaultContext;
   #model;
@@ -97,7 +101,9 @@ export class Session {
     requireFunction('confirmationHandlerFactory', confirmationHandlerFactory);
     this.#options = options;
     this.#profile = profile;
-    this.#tools = [...tools];
+    const plugins = pluginsOf(options);
+    this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
+    this.#hooks = hooksOf(options, plugins);
     this.#permission = permissionHandler;
     this.#defaultContext = structuredClone(options.defaultContext ?? {});
     this.#model = options.model;
@@ -115,6 +121,7 @@ export class Session {
         encodeOptions({
           profile,
           ...pick(options, DATA_OPTIONS),
+          hooks: countsOf(this.#hooks),
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
@@ -128,6 +135,19 @@ export class Session {
       unregister(this.#key);
       throw error;
     }
+  }
+
+  /** Opens a Session and runs the hooks of its start; when one of them objects, it is closed again. */
+  static async open(profile, options, parent) {
+    const session = new Session(profile, options, parent);
+    if (!session.#hooks.has('SessionStart')) return session;
+    try {
+      await session.#operations.run(session, (id) => call(native.begin, session.#handle, id));
+    } catch (failure) {
+      await session.close().catch(() => {});
+      throw failure;
+    }
+    return session;
   }
 
   get isClosed() {
@@ -187,7 +207,7 @@ export class Session {
     if (this.#closed) throw new SdkError('Session is closed', { code: 'SESSION_CLOSED' });
     const inherited = { ...this.#options, model: this.#model, defaultContext: this.#defaultContext };
     inherited.permissionMode = call(native.permissionMode, this.#handle);
-    return new Session(this.#profile, inherited, { handle: this.#handle });
+    return await Session.open(this.#profile, inherited, { handle: this.#handle });
   }
 
   getPendingInputs() {
@@ -329,6 +349,12 @@ export class Session {
         case 'confirmation':
           answer = this.#confirm(withSignal(args[0], 'abortSignal', this.#calls.open(id)));
           break;
+        case 'hook': {
+          const [event, index, input] = args;
+          const callback = this.#hooks.get(event)[index];
+          answer = callback(withSignal(hookInput(input), 'abortSignal', this.#calls.open(id)));
+          break;
+        }
         default:
           throw new SdkError(`the native core called an unknown port ${port}`);
       }

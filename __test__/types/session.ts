@@ -94,6 +94,14 @@ const all: Required<SessionOptions> = {
   maxToolResultBytes: 1_000,
   defaultContext: { capabilities: { filesystem: { roots: ['/srv'], cwd: '/srv' } }, environment: { A: '1' } },
   outputFormat: { type: 'json_schema', json_schema: { name: 'city', schema: Type.Object({ name: Type.String() }) } },
+  hooks: {
+    PreToolUse: [
+      async ({ toolName, toolInput }) => ({ action: 'continue', modifiedInput: { ...toolInput, toolName } }),
+    ],
+  },
+  hookTimeoutMs: 1000,
+  sessionEndHookTimeoutMs: 1000,
+  plugins: [{ name: 'p', tools: [] }],
   memoryManager: {
     list: async () => [],
     get: async () => undefined,
