@@ -57,6 +57,31 @@ const PROVIDER_OPTIONS = [
   'retry',
 ];
 
+/**
+ * Options of the documented surface that this version does not have. They promise something (isolation, storage, a
+ * budget, a policy), so ignoring them in silence would break that promise.
+ */
+const NOT_YET = [
+  'agents',
+  'durableEventStore',
+  'durableExecutionLeaseStore',
+  'executionLease',
+  'mcpServers',
+  'middleware',
+  'providerRegistry',
+  'sandbox',
+  'sessionEventStore',
+  'sessionRepository',
+  'skills',
+  'tokenBudget',
+];
+
+function refuseMissing(options) {
+  const asked = NOT_YET.filter((name) => options[name] !== undefined);
+  if (options.storagePath !== undefined && options.persistSession !== false) asked.push('storagePath');
+  if (asked.length > 0) throw new ConfigError(`not available in this version: ${asked.join(', ')}; leave them out`);
+}
+
 function pick(source, keys) {
   const picked = {};
   for (const key of keys) if (source[key] !== undefined) picked[key] = source[key];
@@ -96,6 +121,7 @@ export class Session {
     if (provider === null || typeof provider !== 'object') {
       throw new ConfigError('provider must be a connection configuration, for instance { type: "openai", apiKey }');
     }
+    refuseMissing(options);
     if (!Array.isArray(tools)) throw new ConfigError('tools must be an array of tool definitions');
     requireFunction('permissionHandler', permissionHandler);
     requireFunction('confirmationHandlerFactory', confirmationHandlerFactory);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::env::NativeEnv;
 use super::error::thrown;
 use super::mailbox::{Answer, Mailbox};
-use crate::contract::{ContextSnapshot, PermissionMode, ToolContext, ToolYield, YieldSink};
+use crate::contract::{ContextSnapshot, PermissionMode, ToolContext, ToolServices, ToolYield, YieldSink};
 use crate::error::{Error, ErrorCode};
 use crate::host::{CancelReason, CancelToken, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolUseId};
@@ -112,6 +112,7 @@ pub fn run_builtin(
     }
     let mailbox = Arc::clone(&direct.mailbox);
     let cx = ToolContext {
+        services: ToolServices::default(),
         call_id: ToolUseId::generate(),
         session_id: context.session_id.map(SessionId::new),
         message_id: context.message_id.map(MessageId::new),

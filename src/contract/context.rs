@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::catalog::ToolServices;
 use super::result::{ToolError, ToolErrorType};
 use super::yields::{ToolYield, YieldSink};
 use crate::host::{CancelToken, EnvSnapshot};
@@ -85,6 +86,8 @@ pub struct ToolContext {
     pub cancel: CancelToken,
     /// Environment of the host process.
     pub host_env: EnvSnapshot,
+    /// Session services.
+    pub services: ToolServices,
     /// Where yields go.
     pub yields: Arc<dyn YieldSink>,
 }

@@ -2,6 +2,7 @@
 //! permissions know tools only through this module; built-in tools and JavaScript tools implement the same trait.
 
 mod behavior;
+mod catalog;
 mod context;
 mod result;
 mod spec;
@@ -9,6 +10,7 @@ mod tool;
 mod yields;
 
 pub use behavior::{Behavior, InterruptBehavior, SideEffect, ToolKind};
+pub use catalog::{CatalogEntry, ToolCatalog, ToolServices};
 pub use context::{ContextSnapshot, FilesystemCapability, PermissionMode, PrepareContext, ToolContext};
 pub use result::{Display, Metadata, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 pub use spec::{Exposure, ExposureMode, SourceInfo, SourceKind, ToolDescription, ToolSpec, TrustLevel};

@@ -9,7 +9,9 @@ use tokio::time::Instant;
 
 use super::schedule::Scheduled;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
-use crate::contract::{BoxFuture, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, YieldSink};
+use crate::contract::{
+    BoxFuture, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolServices, YieldSink,
+};
 use crate::host::{CancelReason, CancelToken};
 use crate::model::ToolUseId;
 
@@ -25,6 +27,7 @@ impl Pipeline {
             permission_mode: cx.mode,
             cancel: cancel.clone(),
             host_env: cx.host_env.clone(),
+            services: ToolServices { catalog: Some(self.catalog(cx)) },
             yields,
         };
         let name = Arc::clone(&tool.spec().name);

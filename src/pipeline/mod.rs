@@ -5,6 +5,7 @@
 //! permitted. A stage that refuses a call gives its result; settling still runs. The pipeline knows no tool by name.
 
 mod artifacts;
+mod catalog;
 mod direct;
 mod invoke;
 mod permit;

@@ -219,6 +219,11 @@ impl ExposurePolicy {
         self.is_callable(tool) && (self.mode != PermissionMode::Plan || tool.spec().behavior.read_only)
     }
 
+    /// Whether a tool is hidden only because it was not discovered yet.
+    pub fn is_discoverable(&self, tool: &Registered) -> bool {
+        self.sources.admits(&tool.source) && !self.is_callable(tool)
+    }
+
     /// Whether a call may be looked at at all: not against the source policy, and deferred tools only once they were
     /// discovered. Plan mode is left to the permissions, which say what to do about it.
     pub fn is_callable(&self, tool: &Registered) -> bool {

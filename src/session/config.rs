@@ -22,6 +22,9 @@ use crate::{context, tools};
 /// Largest timeout JavaScript timers can hold.
 const MAX_TIMEOUT_MS: f64 = 2_147_483_647.0;
 
+/// The service every Session offers: its own tools that are not declared.
+const DISCOVERABLE_CATALOG: &str = "discoverableCatalog";
+
 /// Which tools a Session has by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -41,6 +44,7 @@ pub struct SessionConfig {
     #[serde(default)]
     pub profile: Profile,
     /// Model name.
+    #[serde(default)]
     pub model: String,
     /// Sampling temperature; 0.7 unless given.
     #[serde(default)]
@@ -204,6 +208,8 @@ impl SessionConfig {
             disallowed: self.disallowed_tools.unwrap_or_default().into_iter().collect(),
         };
         let mut registry = RegistryBuilder::default();
+        let mut services = self.available_services;
+        services.push(DISCOVERABLE_CATALOG.to_owned());
         let builtin = match self.profile {
             Profile::Local => tools::builtin_tools(),
             Profile::Server => Vec::new(),
@@ -214,7 +220,7 @@ impl SessionConfig {
             .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
         for (tool, source) in sourced {
             let spec = tool.spec();
-            if let Some(missing) = spec.services.iter().find(|service| !self.available_services.contains(service)) {
+            if let Some(missing) = spec.services.iter().find(|service| !services.contains(service)) {
                 tracing::debug!(tool = %spec.name, service = %missing, "tool not registered: a declared service is missing");
                 continue;
             }

@@ -5,6 +5,7 @@ pub mod file;
 pub mod paths;
 pub mod search;
 pub mod shell;
+pub mod system;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
     let mut tools = file::tools();
     tools.extend(search::tools());
     tools.extend(shell::tools());
+    tools.extend(system::tools());
     tools
 }
 
@@ -40,4 +42,24 @@ pub fn forget_session(session: &str) {
 /// Kills every process a tool has running, without waiting. For the end of the host process.
 pub fn kill_all() {
     shell::kill_all();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn built_in_tools_have_names_and_aliases_of_their_own_and_the_shell_is_one_of_them() {
+        let tools = builtin_tools();
+        let mut seen = HashSet::new();
+        for tool in &tools {
+            let spec = tool.spec();
+            for name in spec.aliases.iter().chain([&spec.name]) {
+                assert!(seen.insert(name.to_string()), "{name} is taken");
+            }
+        }
+        assert!(seen.contains(SHELL_TOOL));
+    }
 }

@@ -4,12 +4,12 @@
 //! and name in each delta, some send no ids at all. A new call begins where the index is new, where another id comes
 //! with a name, or where a name comes although the open call is complete.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
 
 use super::frame::CallDelta;
-use crate::model::{Message, ToolCall};
+use crate::model::ToolCall;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -63,36 +63,24 @@ impl Calls {
         (!restarts).then_some(at)
     }
 
-    /// The calls in the order the model declared them, with ids that are unique in the conversation.
-    pub(super) fn finish(mut self, history: &[Arc<Message>]) -> Vec<ToolCall> {
+    /// The calls in the order the model declared them, with ids that are unique in the answer. The history of a Session
+    /// makes them unique in the conversation.
+    pub(super) fn finish(mut self) -> Vec<ToolCall> {
         self.list.retain(|call| !(call.id.is_empty() && call.name.is_empty() && call.arguments.trim().is_empty()));
         if self.list.iter().all(|call| call.index.is_some()) {
             self.list.sort_by_key(|call| call.index);
         }
-        let earlier = || history.iter().flat_map(|message| message.tool_calls.iter());
-        let mut fresh: Option<usize> = None;
-        let mut calls: Vec<ToolCall> = Vec::with_capacity(self.list.len());
-        for at in 0..self.list.len() {
-            let partial = &mut self.list[at];
-            let mut id = std::mem::take(&mut partial.id);
-            let taken = |id: &str, calls: &[ToolCall], later: &[Partial]| {
-                calls.iter().any(|call| call.id == id)
-                    || earlier().any(|call| call.id == id)
-                    || later.iter().any(|call| call.id == id)
-            };
-            let name = std::mem::take(&mut partial.name);
-            let arguments = std::mem::take(&mut partial.arguments);
-            if id.is_empty() || taken(&id, &calls, &[]) {
-                // Counting on from the calls so far keeps the search short however long the conversation is.
-                let number = fresh.get_or_insert_with(|| earlier().count());
-                loop {
-                    id = format!("call_{}", *number + at);
-                    if !taken(&id, &calls, &self.list[at + 1..]) {
-                        break;
-                    }
-                    *number += 1;
-                }
+        let given: HashSet<String> = self.list.iter().map(|call| call.id.clone()).collect();
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut calls = Vec::with_capacity(self.list.len());
+        for (at, Partial { mut id, name, arguments, .. }) in self.list.into_iter().enumerate() {
+            let mut number = at;
+            while id.is_empty() || taken.contains(&id) {
+                let fresh = format!("call_{number}");
+                id = if given.contains(&fresh) { String::new() } else { fresh };
+                number += 1;
             }
+            taken.insert(id.clone());
             let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
             calls.push(ToolCall { id, name, arguments });
         }

@@ -82,11 +82,10 @@ impl Endpoint for ChatEndpoint {
     ) -> BoxFuture<'static, std::result::Result<Box<dyn Attempt>, Failure>> {
         let body = request::body(request, &self.dialect, max_output_tokens);
         let (url, headers, timeouts) = (self.url.clone(), self.headers.clone(), self.timeouts);
-        let request = Arc::clone(request);
         Box::pin(async move {
             let body = Bytes::from(body.map_err(Failure::permanent)?);
             let response = http::post(url, headers.clone(), body, timeouts).await?;
-            Ok(Box::new(ChatAttempt::new(response, request, timeouts, headers)?) as Box<dyn Attempt>)
+            Ok(Box::new(ChatAttempt::new(response, timeouts, headers)?) as Box<dyn Attempt>)
         })
     }
 }
@@ -107,25 +106,17 @@ enum Body {
         /// Something of the last piece was not handed over yet.
         paused: bool,
     },
-    Whole {
-        request: Arc<ModelRequest>,
-        read: Vec<u8>,
-    },
+    Whole(Vec<u8>),
 }
 
 impl ChatAttempt {
-    fn new(
-        response: Response,
-        request: Arc<ModelRequest>,
-        timeouts: Timeouts,
-        sent: HeaderMap,
-    ) -> std::result::Result<Self, Failure> {
+    fn new(response: Response, timeouts: Timeouts, sent: HeaderMap) -> std::result::Result<Self, Failure> {
         let body = match http::media_type(&response).as_str() {
             // A server that names no type is taken by its word to stream.
             "text/event-stream" | "" | "application/octet-stream" | "text/plain" => {
-                Body::Stream { chat: Box::new(ChatStream::new(request)), paused: false }
+                Body::Stream { chat: Box::new(ChatStream::new()), paused: false }
             }
-            "application/json" => Body::Whole { request, read: Vec::new() },
+            "application/json" => Body::Whole(Vec::new()),
             other => {
                 return Err(Failure::protocol(format!(
                     "the model provider answered with content type {}, not with a chat completion; check baseUrl",
@@ -142,7 +133,7 @@ impl ChatAttempt {
         }
         let (chat, paused) = match &mut self.body {
             Body::Stream { chat, paused } => (chat, paused),
-            Body::Whole { request, read } => loop {
+            Body::Whole(read) => loop {
                 match timeout(self.idle, self.response.chunk()).await {
                     Err(_) => return Err(http::idle_timeout(self.idle)),
                     Ok(Err(error)) => return Err(http::broken_transfer(error)),
@@ -152,7 +143,7 @@ impl ChatAttempt {
                     Ok(Ok(Some(piece))) => read.extend_from_slice(&piece),
                     Ok(Ok(None)) => {
                         self.over = true;
-                        return read_completion(read, Arc::clone(request), sink);
+                        return read_completion(read, sink);
                     }
                 }
             },

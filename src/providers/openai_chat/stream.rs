@@ -1,7 +1,5 @@
 //! A chat completion stream, from bytes to what a sink receives. No I/O.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -9,7 +7,7 @@ use super::calls::Calls;
 use super::frame::{Choice, Delta, Frame, Usage};
 use crate::model::ModelUsage;
 use crate::providers::failure::{Failure, excerpt};
-use crate::providers::model::{Advance, FinishReason, ModelRequest, ModelSink};
+use crate::providers::model::{Advance, FinishReason, ModelSink};
 use crate::providers::sse::{SseParser, SseTooLarge};
 
 /// The parser of one answer.
@@ -19,9 +17,8 @@ pub(super) struct ChatStream {
 }
 
 impl ChatStream {
-    /// `request` is what the answer belongs to; ids of calls in its history are not used again.
-    pub(super) fn new(request: Arc<ModelRequest>) -> Self {
-        Self { sse: SseParser::default(), answer: Answer::new(request) }
+    pub(super) fn new() -> Self {
+        Self { sse: SseParser::default(), answer: Answer::default() }
     }
 
     /// Adds a piece of the body. Contract: [`ChatStream::read`] returned [`Advance::More`] before.
@@ -71,12 +68,8 @@ impl ChatStream {
 }
 
 /// Reads a completion that was sent whole, without a stream.
-pub(super) fn read_completion(
-    body: &[u8],
-    request: Arc<ModelRequest>,
-    sink: &mut dyn ModelSink,
-) -> Result<Advance, Failure> {
-    let mut answer = Answer::new(request);
+pub(super) fn read_completion(body: &[u8], sink: &mut dyn ModelSink) -> Result<Advance, Failure> {
+    let mut answer = Answer::default();
     answer.event(body, sink)?;
     if answer.reason.is_none() && !answer.spoke && answer.calls.is_empty() {
         return Err(Failure::protocol(format!(
@@ -88,8 +81,8 @@ pub(super) fn read_completion(
     Ok(Advance::Done)
 }
 
+#[derive(Default)]
 struct Answer {
-    request: Arc<ModelRequest>,
     calls: Calls,
     usage: Option<ModelUsage>,
     reason: Option<FinishReason>,
@@ -98,10 +91,6 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(request: Arc<ModelRequest>) -> Self {
-        Self { request, calls: Calls::default(), usage: None, reason: None, refused: false, spoke: false }
-    }
-
     /// Reads one event; true means that it was the end mark.
     fn event(&mut self, data: &[u8], sink: &mut dyn ModelSink) -> Result<bool, Failure> {
         if data.trim_ascii() == b"[DONE]" {
@@ -200,7 +189,7 @@ impl Answer {
         let calls = std::mem::take(&mut self.calls);
         let mut reason = self.reason.take();
         if !matches!(reason, Some(FinishReason::Length | FinishReason::ContentFilter)) {
-            let calls = calls.finish(&self.request.messages);
+            let calls = calls.finish();
             if !calls.is_empty() && matches!(reason, None | Some(FinishReason::Stop)) {
                 reason = Some(FinishReason::ToolCalls);
             } else if calls.is_empty() && reason == Some(FinishReason::ToolCalls) {

@@ -62,9 +62,9 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 
 type Outcome = std::result::Result<Vec<Value>, Failure>;
 
-fn replay_for(request: &Arc<ModelRequest>, pieces: &[&[u8]], toggles: bool) -> (Vec<Value>, Option<Failure>) {
+fn replay_all(pieces: &[&[u8]], toggles: bool) -> (Vec<Value>, Option<Failure>) {
     let mut sink = Recorder { toggles: toggles.then(Default::default), ..Recorder::default() };
-    let mut stream = ChatStream::new(Arc::clone(request));
+    let mut stream = ChatStream::new();
     for piece in pieces {
         stream.push(Bytes::copy_from_slice(piece));
         loop {
@@ -81,7 +81,7 @@ fn replay_for(request: &Arc<ModelRequest>, pieces: &[&[u8]], toggles: bool) -> (
 }
 
 fn replay(pieces: &[&[u8]], toggles: bool) -> Outcome {
-    let (events, failure) = replay_for(&Arc::new(request(vec![])), pieces, toggles);
+    let (events, failure) = replay_all(pieces, toggles);
     failure.map_or(Ok(events), Err)
 }
 
@@ -185,7 +185,7 @@ fn a_stream_that_ends_early_delivers_no_call_and_is_an_error() {
     let ends: Vec<usize> = body.match_indices("\n\n").map(|(at, _)| at + 2).collect();
     let finish = body.find("\"finish_reason\":\"tool_calls\"").expect("has one");
     for end in (0..body.len()).filter(|at| body.is_char_boundary(*at)) {
-        let (events, failure) = replay_for(&Arc::new(request(vec![])), &[&body.as_bytes()[..end]], false);
+        let (events, failure) = replay_all(&[&body.as_bytes()[..end]], false);
         let complete = ends.iter().any(|at| *at > finish && end + 2 >= *at);
         match failure {
             Some(failure) => {
@@ -337,17 +337,13 @@ fn faults_in_the_stream_are_typed() {
 }
 
 #[test]
-fn ids_are_unique_in_the_whole_conversation() {
-    let earlier = |id: &str| ToolCall { id: id.into(), name: "T".into(), arguments: "{}".into() };
-    let history = vec![
-        Message::assistant("", None, vec![earlier("b9"), earlier("call_2")]),
-        Message::tool("b9", "T", "x"),
-        Message::tool("call_2", "T", "x"),
-    ];
-    let body = frames(&[call(json!({"index": 0, "id": "b9", "function": {"name": "T"}}))], Some("tool_calls"));
-    let (events, failure) = replay_for(&Arc::new(request(history)), &[body.as_bytes()], false);
+fn ids_are_unique_in_an_answer_and_given_ones_are_kept() {
+    let delta = |index: u32, id: &str| call(json!({"index": index, "id": id, "function": {"name": "T"}}));
+    let body = frames(&[delta(0, "call_1"), delta(1, ""), delta(2, "call_1")], Some("tool_calls"));
+    let (events, failure) = replay_all(&[body.as_bytes()], false);
     assert_eq!(failure, None);
-    assert_eq!(events[0], json!({"call": ["call_3", "T", "{}"]}));
+    let ids: Vec<&Value> = events.iter().filter_map(|event| event["call"].get(0)).collect();
+    assert_eq!(ids, ["call_1", "call_2", "call_3"]);
 }
 
 #[test]
@@ -356,9 +352,7 @@ fn a_completion_without_a_stream_is_an_answer_too() {
         "content": "hi", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "T", "arguments": "{}"}}]}}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
     let mut sink = Recorder::default();
-    let read = |body: &Value, sink: &mut Recorder| {
-        read_completion(body.to_string().as_bytes(), Arc::new(request(vec![])), sink)
-    };
+    let read = |body: &Value, sink: &mut Recorder| read_completion(body.to_string().as_bytes(), sink);
     assert_eq!(read(&body, &mut sink), Ok(Advance::Done));
     assert_eq!(
         Value::from(sink.events),

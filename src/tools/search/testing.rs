@@ -70,6 +70,7 @@ pub(super) fn context(roots: &[&Path], cwd: Option<&Path>) -> ToolContext {
         permission_mode: PermissionMode::Yolo,
         cancel: CancelToken::new(),
         host_env: EnvSnapshot::default(),
+        services: Default::default(),
         yields: Arc::new(Yields::default()),
     }
 }

@@ -53,6 +53,7 @@ impl Caller {
 
     async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
         let cx = ToolContext {
+            services: Default::default(),
             call_id: ToolUseId::new("call_1"),
             session_id: Some(SessionId::new(self.session.clone())),
             message_id: None,

@@ -105,6 +105,7 @@ impl World {
             permission_mode: PermissionMode::Yolo,
             cancel: self.cancel.clone(),
             host_env: EnvSnapshot::default(),
+            services: Default::default(),
             yields: self.yields.clone(),
         };
         find(tool).execute(prepared.arguments, cx).await
