@@ -89,12 +89,6 @@ impl Tree {
     }
 }
 
-/// Whether a group has living members besides its leader. `None` when `/proc` cannot be read.
-pub(super) fn group_lingers(leader: i32) -> Option<bool> {
-    let mut others = pids()?.filter(|pid| *pid != leader).filter_map(read_stat);
-    Some(others.any(|stat| stat.group == leader && stat.alive))
-}
-
 fn read_all() -> Option<Vec<Stat>> {
     Some(pids()?.filter_map(read_stat).collect())
 }
