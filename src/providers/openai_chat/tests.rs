@@ -373,6 +373,28 @@ fn dialect() -> Dialect {
 }
 
 #[test]
+fn a_name_no_server_takes_back_is_sent_in_a_form_it_does() {
+    let openai = Dialect { kind: "openai".into(), ..dialect() };
+    let long = "n".repeat(200);
+    for (name, compatible, own) in [
+        ("Read", "Read", "Read"),
+        ("", "unnamed", "unnamed"),
+        ("no such\ntool", "no_such_tool", "no_such_tool"),
+        ("functions.Read", "functions.Read", "functions_Read"),
+        ("été", "été", "_t_"),
+        (&long, &long[..128], &long[..64]),
+    ] {
+        for (dialect, expected) in [(&dialect(), compatible), (&openai, own)] {
+            let call = ToolCall { id: "a".into(), name: name.into(), arguments: "{}".into() };
+            let messages = vec![Message::assistant("", None, vec![call]), Message::tool("a", name, "not found")];
+            let body = request::body(&request(messages), dialect, None).expect("fine");
+            let body: Value = serde_json::from_slice(&body).expect("json");
+            assert_eq!(body["messages"][0]["tool_calls"][0]["function"]["name"], json!(expected), "{name:?}");
+        }
+    }
+}
+
+#[test]
 fn the_body_is_what_the_protocol_wants() {
     let text_part = |text: &str, options| ContentPart::Text { text: text.into(), provider_options: options };
     let bad = |id: &str, arguments: &str| ToolCall { id: id.into(), name: "T".into(), arguments: arguments.into() };
