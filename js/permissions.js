@@ -37,6 +37,10 @@ export function createCompositePermissionHandler(handlers, strategy = 'first-win
         ask ??= decision;
         continue;
       }
+      // Anything else is no answer, and no answer is no permission.
+      if (decision.behavior !== 'allow') {
+        throw new TypeError(`a combined handler answered with behavior ${JSON.stringify(decision.behavior)}`);
+      }
       if (decision.updatedInput !== undefined) {
         merged.updatedInput = { ...merged.updatedInput, ...decision.updatedInput };
         input = { ...input, ...decision.updatedInput };
