@@ -644,6 +644,12 @@ describe('permissions', () => {
     assert.equal(asked, 3);
   });
 
+  for (const wrong of [{ denies: ['Bash'] }, { deny: 'Bash' }, { deny: [1] }, { deny: null }, null, 5, () => {}]) {
+    test(`rules that are ${JSON.stringify(wrong) ?? typeof wrong} are refused at once`, () => {
+      assert.throws(() => createRuleBasedPermissionHandler(wrong), { code: 'CONFIG_ERROR' });
+    });
+  }
+
   for (const decision of [
     {},
     { behavior: 'Allow' },
@@ -666,7 +672,7 @@ describe('permissions', () => {
 
   test('what git would run is not written without a question', async (t) => {
     const root = folder(t);
-    const names = ['.git/config', '.git/hooks/pre-commit', 'sub/.GIT/config'];
+    const names = ['.git/config', '.git/hooks/pre-commit', 'sub/.GIT/config', 'bare/HEAD'];
     const { results: all } = await turn(
       t,
       names.map((name) => ({ name: 'Write', input: { file_path: join(root, name), content: 'x' } })),

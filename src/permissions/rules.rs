@@ -6,7 +6,7 @@ use super::request::{PermissionDecision, PermissionRequest};
 
 /// `PermissionsConfig`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct RuleLists {
     /// Runs without a question.
     pub allow: Vec<String>,

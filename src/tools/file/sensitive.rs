@@ -24,7 +24,7 @@ const NAMES: &[&str] = &[
 const EXTENSIONS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".keystore", ".ovpn"];
 
 /// Whether a path names a file that usually holds secrets, or lies in a `.git` directory: its configuration and hooks
-/// name programs, which the next `git status` would run. `\` separates like `/`; case does not matter.
+/// name programs, which the next `git status` would run. A directory with a file `HEAD` can be a repository as well. `\` separates like `/`; case does not matter.
 ///
 /// All names are ASCII. Lower-casing already folds the one letter with a canonical ASCII equivalent (the Kelvin
 /// sign), so Unicode normalisation could not change the answer.
@@ -33,6 +33,7 @@ pub fn is_sensitive(path: &str) -> bool {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(name) = segments.last() else { return false };
     *name == ".env"
+        || *name == "head"
         || name.starts_with(".env.")
         || NAMES.contains(name)
         || segments.contains(&".gnupg")
@@ -64,6 +65,7 @@ mod tests {
             "/r/.git/config",
             "/r/.git",
             "/r/sub/.GIT/hooks/pre-commit",
+            "/r/bare/HEAD",
             "C:\\r\\.git\\info\\attributes",
         ] {
             assert!(is_sensitive(path), "{path}");
@@ -80,6 +82,8 @@ mod tests {
             "/r/kube/config",
             "/r/.key",
             "/r/.gitignore",
+            "/r/HEAD.md",
+            "/r/head/x",
             "/r/a.git/x",
             "",
         ] {

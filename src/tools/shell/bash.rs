@@ -27,6 +27,8 @@ use crate::tools::paths::{Missing, Roots};
 const NAME: &str = "Bash";
 /// Longest result as text; longer ones become artifacts.
 const MAX_RESULT_CHARS: usize = 200_000;
+/// Characters of a variable's value in a question.
+const MAX_SHOWN_VALUE: usize = 80;
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
 const SCHEMA: &str = r#"{
@@ -129,6 +131,10 @@ impl Tool for BashTool {
     fn subject(&self, params: &Params) -> Subject {
         let kind = if params.run_in_background { "background bash" } else { "bash" };
         let place = params.cwd.as_ref().map(|cwd| format!(" in {cwd}")).unwrap_or_default();
+        // Who is asked must see what else decides which programs run.
+        let with: Vec<String> =
+            params.env.iter().map(|(name, value)| format!("{name}={}", excerpt(value, MAX_SHOWN_VALUE))).collect();
+        let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
         let command = params.command.trim();
         let mut parts = classify::parts(command);
         let surroundings = surroundings(params);
@@ -141,7 +147,7 @@ impl Tool for BashTool {
             content: Some(format!("{surroundings}{command}")),
             parts,
             affected_paths: Vec::new(),
-            description: Some(format!("Run {kind} command: {}{place}", excerpt(&params.command, 80))),
+            description: Some(format!("Run {kind} command: {}{place}", excerpt(&params.command, 80)) + &with),
         }
     }
 

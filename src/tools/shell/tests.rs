@@ -305,6 +305,7 @@ async fn permissions_see_the_trimmed_command_and_the_behaviour_of_the_call() {
     let evil = session.prepare(json!({ "command": "make x", "env": { "PATH": "/evil's" } })).await.unwrap();
     assert_eq!(evil.subject.content.as_deref(), Some(r"export PATH='/evil'\''s'; make x"));
     assert_eq!(evil.subject.parts, ["make x", "PATH=/evil's"]);
+    assert_eq!(evil.subject.description.as_deref(), Some("Run bash command: make x with PATH=/evil's"));
     let chained = session.prepare(json!({ "command": "git log; rm x" })).await.unwrap();
     assert_eq!(chained.subject.parts, ["git log", "rm x"]);
 
