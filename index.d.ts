@@ -282,7 +282,7 @@ export interface SessionOptions {
 
   /** Exact names of the tools that may be registered. Omitted: all. Empty: none. */
   allowedTools?: readonly string[];
-  /** Exact names of tools that are never registered; stronger than `allowedTools`. Default: none. */
+  /** Exact names or aliases of tools that are never registered; stronger than `allowedTools`. Default: none. */
   disallowedTools?: readonly string[];
   /** Hides registered tools from the model by where they come from. Default: no limit. */
   toolSourcePolicy?: ToolSourcePolicy;
@@ -1072,6 +1072,12 @@ export interface PermissionToolMeta {
   isDestructive: boolean;
   /** What rules match: the tool's name, or `Name:content`. */
   signature?: string;
+  /**
+   * Signatures of what the call consists of, where it is more than one thing, as in `Bash:a && b`. Rules allow a call
+   * only if they allow each part, and deny it if they deny one. `Name:` with nothing behind it is a part that was not
+   * understood.
+   */
+  parts?: string[];
   /** A sentence about the call. */
   description?: string;
 }
@@ -1084,7 +1090,10 @@ export type PermissionResult =
       updatedInput?: JsonObject;
       /** Effects of the decision on the Session; this version passes them between handlers and applies none. */
       effects?: ToolEffect[];
-      /** Rules to remember; this version passes them between handlers and keeps none. */
+      /**
+       * Rules to remember for the Session: allowing ones count as approvals of exactly these signatures, or of all calls
+       * of a tool; denying and removed ones take approvals back.
+       */
       updatedPermissions?: PermissionUpdate[];
     }
   | {

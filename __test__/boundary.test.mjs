@@ -313,11 +313,12 @@ describe('answers of handlers', () => {
   }
 
   for (const handler of [{}, { requestConfirmation: 1 }, null, 5, () => {}]) {
-    test(`a confirmation handler that is ${typeof handler} ${JSON.stringify(handler)} approves nothing`, async (t) => {
+    test(`a confirmation handler that is ${typeof handler} ${JSON.stringify(handler)} is refused, or approves nothing`, async (t) => {
+      await assert.rejects(open(t, [], { confirmationHandler: handler }), { code: 'CONFIG_ERROR' });
       const { session } = await open(t, [calls('Never'), 'done'], {
         permissionMode: 'default',
         tools: [tool('Never', async () => 'ran')],
-        confirmationHandler: handler,
+        confirmationHandlerFactory: () => handler,
       });
       const [result] = ofType(await ask(session), 'tool_result');
       assert.equal(result.isError, true);

@@ -5,7 +5,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { createSession, defineTool } from '@blade-ai/agent-sdk';
+import {
+  createCompositePermissionHandler,
+  createRuleBasedPermissionHandler,
+  createSession,
+  defineTool,
+} from '@blade-ai/agent-sdk';
 import { createSession as createLocalSession } from '@blade-ai/agent-sdk/advanced';
 import { scriptedProvider } from '@blade-ai/agent-sdk/testing';
 import { ask, folder, gate, only, results, textOf } from './support/run.mjs';
@@ -35,6 +40,12 @@ async function turn(t, list, options) {
   const events = await ask(session);
   const read = provider.requests[1]?.messages.filter((message) => message.role === 'tool') ?? [];
   return { events, results: results(events), read, session, provider };
+}
+
+function circular() {
+  const value = {};
+  value.self = value;
+  return value;
 }
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -555,14 +566,128 @@ describe('time limits', () => {
       ['allowedTools', 'Read'],
       ['model', ''],
       ['provider', null],
+      ...[
+        'model',
+        'systemPrompt',
+        'allowedTools',
+        'permissionMode',
+        'maxTurns',
+        'providerOptions',
+        'outputFormat',
+      ].flatMap((option) => [1n, () => {}, Symbol('s'), Number.NaN, new Map()].map((value) => [option, value])),
+      ...['defaultContext', 'providerOptions', 'outputFormat'].flatMap((option) =>
+        ['x', 5, true, []].map((value) => [option, value]),
+      ),
+      ['defaultContext', { environment: { A: () => {} } }],
+      ['providerOptions', circular()],
+      ['confirmationHandler', {}],
+      ['confirmationHandler', () => {}],
+      ['confirmationHandler', null],
     ]) {
       const options = { provider: scriptedProvider([]), model: 'm', [option]: value };
-      await assert.rejects(createSession(options), { code: 'CONFIG_ERROR', name: 'ConfigError' }, `${option} ${value}`);
+      await assert.rejects(
+        createSession(options),
+        { code: 'CONFIG_ERROR', name: 'ConfigError' },
+        `${option} ${typeof value}`,
+      );
     }
   });
 });
 
 describe('permissions', () => {
+  for (const [command, ran] of [
+    ['echo a', true],
+    ['echo a && echo b', true],
+    ['echo a; touch x', false],
+    ['echo a\ntouch x', false],
+    ['echo $(touch x)', false],
+    ['echo "`touch x`"', false],
+    ['echo a > x', false],
+    ['PATH=. echo a', false],
+    ['echo a | xargs touch', false],
+    ['env touch x', false],
+    ['echo (', false],
+  ]) {
+    test(`a rule for the beginning of a command says nothing about the rest: ${JSON.stringify(command)}`, async (t) => {
+      const root = folder(t);
+      const denying = { allow: ['Bash:*'], deny: ['Bash:touch*', 'Bash:>*', 'Bash:PATH=*'] };
+      const allowing = { allow: ['Bash:echo *'] };
+      for (const rules of [allowing, denying]) {
+        const { results: all } = await turn(t, [{ name: 'Bash', input: { command } }], {
+          profile: 'local',
+          permissionHandler: createRuleBasedPermissionHandler(rules),
+          defaultContext: { capabilities: { filesystem: { roots: [root], cwd: root } } },
+        });
+        const refused = all[0].isError === true;
+        assert.equal(existsSync(join(root, 'x')), false);
+        if (rules === allowing) assert.equal(refused, !ran, all[0].output);
+      }
+    });
+  }
+
+  test('an approval of a command is none of the same words elsewhere or with another environment', async (t) => {
+    const root = folder(t);
+    let asked = 0;
+    const input = { command: 'make x' };
+    const list = [input, input, { ...input, env: { PATH: root } }, { ...input, cwd: root }, { ...input, env: {} }];
+    const { session } = await open(t, [...list.map((one) => calls({ name: 'Bash', input: one })), 'done'], {
+      profile: 'local',
+      confirmationHandler: {
+        requestConfirmation: async () => {
+          asked += 1;
+          return { approved: true, scope: 'session' };
+        },
+      },
+      defaultContext: { capabilities: { filesystem: { roots: [root], cwd: root } } },
+    });
+    await ask(session);
+    assert.equal(asked, 3);
+  });
+
+  for (const wrong of [{ denies: ['Bash'] }, { deny: 'Bash' }, { deny: [1] }, { deny: null }, null, 5, () => {}]) {
+    test(`rules that are ${JSON.stringify(wrong) ?? typeof wrong} are refused at once`, () => {
+      assert.throws(() => createRuleBasedPermissionHandler(wrong), { code: 'CONFIG_ERROR' });
+    });
+  }
+
+  for (const decision of [
+    {},
+    { behavior: 'Allow' },
+    { behavior: 'dney', message: 'no' },
+    { behavior: null },
+    null,
+    'allow',
+  ]) {
+    test(`a combined handler takes ${JSON.stringify(decision)} for no permission`, async (t) => {
+      for (const strategy of ['first-wins', 'deny-wins']) {
+        const allow = async () => ({ behavior: 'allow' });
+        const { results: all } = await turn(t, ['Run'], {
+          tools: [tool('Run', async () => 'ran', { kind: 'execute' })],
+          permissionHandler: createCompositePermissionHandler([allow, async () => decision, allow], strategy),
+        });
+        assert.equal(all[0].isError, true);
+      }
+    });
+  }
+
+  test('what git would run is not written without a question', async (t) => {
+    const root = folder(t);
+    const names = ['.git/config', '.git/hooks/pre-commit', 'sub/.GIT/config', 'bare/HEAD'];
+    const { results: all } = await turn(
+      t,
+      names.map((name) => ({ name: 'Write', input: { file_path: join(root, name), content: 'x' } })),
+      {
+        profile: 'local',
+        permissionMode: 'yolo',
+        defaultContext: { capabilities: { filesystem: { roots: [root], cwd: root } } },
+      },
+    );
+    for (const [at, name] of names.entries()) {
+      assert.match(all[at].output, /needs a confirmation/);
+      assert.equal(existsSync(join(root, name)), false);
+    }
+  });
+
   const KINDS = ['readonly', 'write', 'execute'];
   const every = () => KINDS.map((kind) => tool(kind, async () => 'ran', { kind }));
 

@@ -363,7 +363,20 @@ describe('settings and forks', () => {
     assert.equal(provider.requests[1].model, 'other');
     assert.equal(result.isError, true);
     assert.deepEqual(await session.supportedModels(), [{ id: 'default', name: 'other', provider: 'scripted' }]);
-    assert.throws(() => session.setPermissionMode('sometimes'), { code: 'CONFIG_ERROR' });
+    for (const wrong of ['sometimes', () => {}, 1n]) {
+      assert.throws(() => session.setPermissionMode(wrong), { code: 'CONFIG_ERROR' });
+    }
+    for (const wrong of [null, 5, new Date(), () => {}]) {
+      await assert.rejects(session.setModel(wrong), { code: 'CONFIG_ERROR' });
+    }
+    for (const wrong of [null, 5, 'x']) {
+      assert.throws(() => session.setDefaultContext(wrong), { code: 'CONFIG_ERROR' });
+      assert.throws(() => session.stream(wrong), { code: 'CONFIG_ERROR' });
+      await assert.rejects(session.send('go', wrong), { code: 'CONFIG_ERROR' });
+      await assert.rejects(session.fork(wrong), { code: 'CONFIG_ERROR' });
+      await assert.rejects(createAgent(wrong), { code: 'CONFIG_ERROR' });
+    }
+    assert.equal((await session.supportedModels())[0].name, 'other');
   });
 
   test('the default context is a copy on the way in and out', async (t) => {

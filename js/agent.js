@@ -29,6 +29,13 @@ const NOT_ADVANCED = [
 ];
 
 export async function createAgent(options) {
+  if (options === null || typeof options !== 'object') throw new ConfigError('an agent needs an object of options');
+  if (options.advanced === null || typeof (options.advanced ?? {}) !== 'object') {
+    throw new ConfigError('advanced must be an object of options');
+  }
+  if (options.tools !== undefined && typeof options.tools?.[Symbol.iterator] !== 'function') {
+    throw new ConfigError('tools must be an array of tool definitions');
+  }
   const { model, apiKey, profile, provider = 'openai', baseUrl, filesystem, tools, advanced = {} } = options;
   const { permission, connection } = advanced;
   const rest = Object.fromEntries(Object.entries(advanced).filter(([key]) => !NOT_ADVANCED.includes(key)));

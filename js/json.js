@@ -1,5 +1,7 @@
 // Values that cross as JSON text. What JSON would silently change or drop is refused instead.
 
+import { ConfigError, describe } from './errors.js';
+
 /** Deeper than any sensible value, shallow enough for the stack. */
 const MAX_DEPTH = 1_000;
 /** Characters of a path in a message. */
@@ -88,10 +90,11 @@ function article(name) {
   return `a${/^[aeiou]/i.test(name ?? '') ? 'n' : ''} ${name}`;
 }
 
-/** JSON text of options, where a non-finite number must not turn into "absent". */
+/** JSON text of options: what JSON cannot say is refused by name, so that no option turns into "absent" or another. */
 export function encodeOptions(options) {
-  const text = JSON.stringify(options, (_, value) =>
-    typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
-  );
-  return wellFormed(text);
+  try {
+    return encode(options, 'options');
+  } catch (cause) {
+    throw new ConfigError(describe(cause).message, { cause });
+  }
 }

@@ -1,17 +1,21 @@
 // Permission handler factories. The decisions are the native core's own.
 
 import { ConfigError, call } from './errors.js';
+import { encodeOptions } from './json.js';
 import { native } from './native.js';
 
 /** The request without what is no data. */
 const requestText = ({ signal, ...request }) => JSON.stringify(request);
 
 export function createModePermissionHandler(defaultMode = 'default') {
+  if (typeof defaultMode !== 'string') throw new ConfigError('the default mode must be a permission mode');
   return async (request) => JSON.parse(call(native.decideMode, requestText(request), defaultMode));
 }
 
 export function createRuleBasedPermissionHandler(config = {}) {
-  const lists = JSON.stringify({ allow: config.allow ?? [], ask: config.ask ?? [], deny: config.deny ?? [] });
+  // Checked now, not when the first call is judged: a misspelt list would deny nothing.
+  const lists = encodeOptions(config);
+  call(native.decideRules, JSON.stringify({ toolName: '', toolMeta: {} }), lists);
   return async (request) => JSON.parse(call(native.decideRules, requestText(request), lists));
 }
 
@@ -36,6 +40,10 @@ export function createCompositePermissionHandler(handlers, strategy = 'first-win
         if (strategy === 'first-wins') return decision;
         ask ??= decision;
         continue;
+      }
+      // Anything else is no answer, and no answer is no permission.
+      if (decision.behavior !== 'allow') {
+        throw new TypeError(`a combined handler answered with behavior ${JSON.stringify(decision.behavior)}`);
       }
       if (decision.updatedInput !== undefined) {
         merged.updatedInput = { ...merged.updatedInput, ...decision.updatedInput };

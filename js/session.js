@@ -92,6 +92,19 @@ function requireFunction(name, value) {
   if (value !== undefined && typeof value !== 'function') throw new ConfigError(`${name} must be a function`);
 }
 
+function requireOptions(method, options) {
+  if (options === null || typeof options !== 'object') throw new ConfigError(`${method} takes an object of options`);
+}
+
+/** A copy that later changes do not reach. */
+function copied(context) {
+  try {
+    return structuredClone(context);
+  } catch (cause) {
+    throw new ConfigError(`runtime context: ${describe(cause).message}`, { cause });
+  }
+}
+
 export class Session {
   #handle;
   #key;
@@ -124,6 +137,9 @@ export class Session {
     refuseMissing(options);
     if (!Array.isArray(tools)) throw new ConfigError('tools must be an array of tool definitions');
     requireFunction('permissionHandler', permissionHandler);
+    if (confirmationHandler !== undefined && typeof confirmationHandler?.requestConfirmation !== 'function') {
+      throw new ConfigError('confirmationHandler must be an object with requestConfirmation(details)');
+    }
     requireFunction('confirmationHandlerFactory', confirmationHandlerFactory);
     this.#options = options;
     this.#profile = profile;
@@ -131,7 +147,7 @@ export class Session {
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
     this.#hooks = hooksOf(options, plugins);
     this.#permission = permissionHandler;
-    this.#defaultContext = structuredClone(options.defaultContext ?? {});
+    this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
     this.#key = register(this);
@@ -185,6 +201,7 @@ export class Session {
   }
 
   async send(message, options = {}) {
+    requireOptions('send', options);
     const { signal, maxTurns, context, expectedRequestId } = options;
     if (signal !== undefined && !(signal instanceof AbortSignal)) {
       throw new ConfigError('signal must be an AbortSignal');
@@ -197,7 +214,8 @@ export class Session {
     return submission;
   }
 
-  stream(options) {
+  stream(options = {}) {
+    requireOptions('stream', options);
     return new EventStream(this, options);
   }
 
@@ -227,6 +245,7 @@ export class Session {
   }
 
   async fork(options = {}) {
+    requireOptions('fork', options);
     if (options.messageId !== undefined) {
       throw new ConfigError('fork({ messageId }) needs a stored transcript, which this version does not keep');
     }
@@ -248,6 +267,7 @@ export class Session {
   }
 
   async setModel(model) {
+    if (typeof model !== 'string') throw new ConfigError('model must be a string');
     this.#configure({ model });
     if (model.trim() !== '') this.#model = model.trim();
   }
@@ -257,7 +277,7 @@ export class Session {
   }
 
   setDefaultContext(context) {
-    const copy = structuredClone(context);
+    const copy = copied(context);
     this.#configure({ defaultContext: copy });
     this.#defaultContext = copy;
   }

@@ -183,7 +183,10 @@ impl Request<'_> {
             match after_answer(Answer { has_text: !text.is_empty(), calls: calls.len(), finish: finish.as_ref() }) {
                 Next::Fail(error) => return Err(error),
                 Next::Finish => {
-                    self.conversation.push(Message::assistant(text.clone(), reasoning, Vec::new()));
+                    // An answer that says nothing leaves no message: some servers refuse empty ones.
+                    if !text.is_empty() {
+                        self.conversation.push(Message::assistant(text.clone(), reasoning, Vec::new()));
+                    }
                     self.events.push_event(&SessionEvent::TurnEnd { turn });
                     return Ok(Done { text, usage });
                 }

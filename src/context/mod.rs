@@ -52,6 +52,9 @@ fn merge_capabilities(old: &Value, new: &Value) -> Value {
 /// `CONFIG_ERROR` when a known part has the wrong form; the message names it.
 pub fn snapshot(session_id: &str, turn_id: &str, context: Value) -> Result<ContextSnapshot> {
     let context = if context.is_null() { Value::Object(Map::new()) } else { context };
+    if !context.is_object() {
+        return Err(Error::config(format!("runtime context must be an object, got {context}")));
+    }
     let wrong = |what: &str, error: serde_json::Error| Error::config(format!("runtime context: {what}: {error}"));
     let filesystem: FilesystemCapability = match context.pointer("/capabilities/filesystem") {
         None | Some(Value::Null) => FilesystemCapability::default(),
@@ -108,5 +111,9 @@ mod tests {
         assert_eq!(taken.cwd, Some("/r/a".into()));
         let error = snapshot("s", "t", json!({"capabilities": {"filesystem": {"roots": "/r"}}})).unwrap_err();
         assert!(error.message.contains("capabilities.filesystem"), "{}", error.message);
+        for wrong in [json!("x"), json!(5), json!(true), json!([])] {
+            let error = snapshot("s", "t", wrong).unwrap_err();
+            assert!(error.message.contains("must be an object"), "{}", error.message);
+        }
     }
 }

@@ -49,6 +49,9 @@ pub type Rewrites = Vec<(&'static str, Value)>;
 pub struct Subject {
     /// Content of the permission signature `Name:<content>`; `None` makes the signature the bare name.
     pub content: Option<String>,
+    /// What the call consists of, where that is more than its content says as a whole: a rule that allows contents must
+    /// hold for each part, one that denies them for any. An empty part stands for what was not understood.
+    pub parts: Vec<String>,
     /// Paths the call touches.
     pub affected_paths: Vec<String>,
     /// Sentence for a confirmation, where the tool has a better one than the default.

@@ -79,6 +79,7 @@ mod tests {
                 is_concurrency_safe: false,
                 is_destructive: false,
                 signature: None,
+                parts: Vec::new(),
                 description: None,
             },
         }

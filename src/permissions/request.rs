@@ -26,6 +26,9 @@ pub struct ToolMeta {
     /// `Name` or `Name:<content>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// Signatures of what the call consists of, where it is more than one thing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<String>,
     /// Sentence about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

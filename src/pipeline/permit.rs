@@ -90,6 +90,7 @@ impl Pipeline {
             None => name.clone(),
         };
         let Behavior { kind, side_effect, read_only, concurrency_safe, destructive, .. } = prepared.behavior;
+        let parts = prepared.subject.parts.iter().map(|part| format!("{name}:{part}")).collect();
         let session_approved = self.approvals.contains(&name, &signature);
         PermissionRequest {
             tool_name: name,
@@ -104,6 +105,7 @@ impl Pipeline {
                 is_concurrency_safe: concurrency_safe,
                 is_destructive: destructive,
                 signature: Some(signature),
+                parts,
                 description: prepared.subject.description.clone(),
             },
         }

@@ -55,7 +55,7 @@ impl Registered {
     }
 }
 
-/// `allowedTools` and `disallowedTools`: exact names; no allow list means everything, an empty one nothing.
+/// `allowedTools` and `disallowedTools`: exact names, in the latter also aliases; no allow list means everything, an empty one nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
     /// Only these, where given.
@@ -65,9 +65,12 @@ pub struct ToolFilter {
 }
 
 impl ToolFilter {
-    /// Whether a tool of this name may be registered.
-    pub fn admits(&self, name: &str) -> bool {
-        !self.disallowed.contains(name) && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(name))
+    /// Whether a tool may be registered. It is disallowed under any of its names, and allowed under its own.
+    pub fn admits(&self, spec: &ToolSpec) -> bool {
+        let disallowed = |name: &str| self.disallowed.contains(name);
+        !disallowed(&spec.name)
+            && !spec.aliases.iter().any(|alias| disallowed(alias))
+            && self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&*spec.name))
     }
 }
 

@@ -109,9 +109,16 @@ fn a_filter_without_allow_list_admits_everything_and_an_empty_one_nothing() {
         allowed: allowed.map(|list| list.iter().map(|s| (*s).to_owned()).collect()),
         disallowed: disallowed.iter().map(|s| (*s).to_owned()).collect(),
     };
-    assert!(filter(None, &[]).admits("A"));
-    assert!(!filter(Some(&[]), &[]).admits("A"));
-    assert!(filter(Some(&["A"]), &[]).admits("A"));
-    assert!(!filter(Some(&["A"]), &["A"]).admits("A"));
-    assert!(!filter(Some(&["a"]), &[]).admits("A"));
+    let a = tool("A", ToolKind::Execute, |spec| spec.aliases = vec!["Alias".into()]);
+    for (allowed, disallowed, expected) in [
+        (None, &[][..], true),
+        (Some(&[][..]), &[], false),
+        (Some(&["A"]), &[], true),
+        (Some(&["A"]), &["A"], false),
+        (Some(&["a"]), &[], false),
+        (None, &["Alias"], false),
+        (Some(&["Alias"]), &[], false),
+    ] {
+        assert_eq!(filter(allowed, disallowed).admits(a.spec()), expected, "{allowed:?} {disallowed:?}");
+    }
 }

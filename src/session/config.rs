@@ -224,11 +224,17 @@ impl SessionConfig {
                 tracing::debug!(tool = %spec.name, service = %missing, "tool not registered: a declared service is missing");
                 continue;
             }
-            if filter.admits(&spec.name) {
+            if filter.admits(spec) {
                 registry
                     .register(tool, source)
                     .map_err(|error| Error::new(ErrorCode::ToolDefinitionError, error.to_string()))?;
             }
+        }
+        if let Some(options) = self.provider_options.as_ref().filter(|options| !options.is_object()) {
+            return Err(Error::config(format!("providerOptions must be an object, got {options}")));
+        }
+        if let Some(format) = self.output_format.as_deref().filter(|format| !format.get().starts_with('{')) {
+            return Err(Error::config(format!("outputFormat must be an object, got {}", format.get())));
         }
         let default_context = self.default_context.unwrap_or(Value::Null);
         // A malformed context fails here, not at the first request.

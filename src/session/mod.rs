@@ -420,11 +420,13 @@ impl Session {
     /// # Errors
     /// `SESSION_BUSY` when a callback or tool ignored its cancellation for too long.
     pub async fn close(&self) -> Result<()> {
+        // One grace for everything: what a cancelled call has used of it is not granted again.
+        let deadline = tokio::time::Instant::now() + CLEANUP_GRACE;
         if let Some(ended) = self.cancel_with(&Input::Close, CancelReason::Close) {
             ended.cancelled().await;
         }
         let cleanup = self.pipeline.cleanup();
-        if tokio::time::timeout(CLEANUP_GRACE, cleanup.drained()).await.is_err() {
+        if tokio::time::timeout_at(deadline, cleanup.drained()).await.is_err() {
             let names = cleanup.pending().join(", ");
             let mut core = self.lock();
             if let Ok((state, _)) = step(&core.state, &Input::CloseFailed) {

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 pub(super) struct Frame<'a> {
     #[serde(borrow, default)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts")]
     pub(super) usage: Option<Usage>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
@@ -35,7 +35,7 @@ pub(super) struct Choice<'a> {
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Text<'a>>,
     /// Some servers report usage here.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts")]
     pub(super) usage: Option<Usage>,
 }
 
@@ -80,6 +80,11 @@ pub(super) struct Usage {
     pub(super) prompt_tokens_details: Option<PromptDetails>,
     pub(super) completion_tokens_details: Option<CompletionDetails>,
     pub(super) prompt_cache_hit_tokens: Option<u64>,
+}
+
+/// Counts that are not of the documented form are no counts: an answer is not lost over them.
+fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
 #[derive(Deserialize, Default, Clone)]

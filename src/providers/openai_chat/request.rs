@@ -1,6 +1,7 @@
 //! The request of a chat completion as JSON bytes. Pure, and linear only in copying: each message and the tools are
 //! encoded once in their life and spliced from then on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -185,7 +186,7 @@ fn encode_message(message: &Message, dialect: &Dialect) -> String {
                 field(&mut out, "content", &text);
             }
             if !message.tool_calls.is_empty() {
-                encode_calls(&mut out, &message.tool_calls);
+                encode_calls(&mut out, &message.tool_calls, dialect);
             }
         }
         Role::Tool => {
@@ -221,7 +222,25 @@ fn encode_part(part: &ContentPart, dialect: &Dialect) -> Value {
     Value::Object(value)
 }
 
-fn encode_calls(out: &mut Vec<u8>, calls: &[ToolCall]) {
+/// A name servers take back. Models call tools that do not exist under names that could not be declared either, and the
+/// whole conversation would be refused for such a name from then on. OpenAI's own rule is narrower than what compatible
+/// servers let an application declare.
+fn accepted_name<'n>(name: &'n str, dialect: &Dialect) -> Cow<'n, str> {
+    let own = dialect.kind == "openai";
+    let longest = if own { 64 } else { 128 };
+    let fits = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || (!own && !c.is_whitespace() && !c.is_control())
+    };
+    if name.is_empty() {
+        return Cow::Borrowed("unnamed");
+    }
+    if name.chars().all(fits) && name.chars().count() <= longest {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().take(longest).map(|c| if fits(c) { c } else { '_' }).collect())
+}
+
+fn encode_calls(out: &mut Vec<u8>, calls: &[ToolCall], dialect: &Dialect) {
     raw_field(out, "tool_calls", "[");
     for (at, call) in calls.iter().enumerate() {
         if at > 0 {
@@ -231,7 +250,7 @@ fn encode_calls(out: &mut Vec<u8>, calls: &[ToolCall]) {
         field(out, "id", &call.id);
         raw_field(out, "type", "\"function\"");
         raw_field(out, "function", "{");
-        field(out, "name", &call.name);
+        field(out, "name", &*accepted_name(&call.name, dialect));
         // Servers parse stored arguments again, and refuse the whole conversation when they cannot.
         field(out, "arguments", if is_object(&call.arguments) { call.arguments.as_str() } else { "{}" });
         out.extend_from_slice(b"}}");

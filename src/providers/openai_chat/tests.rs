@@ -347,6 +347,17 @@ fn ids_are_unique_in_an_answer_and_given_ones_are_kept() {
 }
 
 #[test]
+fn counts_of_another_form_do_not_cost_the_answer() {
+    for usage in [json!({"prompt_tokens": -1}), json!({"prompt_tokens": "5"}), json!("many"), json!(null)] {
+        let frame =
+            json!({"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}], "usage": usage});
+        let (events, failure) = replay_all(&[format!("data: {frame}\n\ndata: [DONE]\n\n").as_bytes()], false);
+        assert_eq!(failure, None, "{usage}");
+        assert_eq!(events, [json!({"text": "hi"}), json!({"finish": "Stop"})], "{usage}");
+    }
+}
+
+#[test]
 fn a_completion_without_a_stream_is_an_answer_too() {
     let body = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant",
         "content": "hi", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "T", "arguments": "{}"}}]}}],
@@ -364,6 +375,28 @@ fn a_completion_without_a_stream_is_an_answer_too() {
 
 fn dialect() -> Dialect {
     Dialect { kind: "openai-compatible".into(), id: "mine".into(), limit: "max_tokens" }
+}
+
+#[test]
+fn a_name_no_server_takes_back_is_sent_in_a_form_it_does() {
+    let openai = Dialect { kind: "openai".into(), ..dialect() };
+    let long = "n".repeat(200);
+    for (name, compatible, own) in [
+        ("Read", "Read", "Read"),
+        ("", "unnamed", "unnamed"),
+        ("no such\ntool", "no_such_tool", "no_such_tool"),
+        ("functions.Read", "functions.Read", "functions_Read"),
+        ("été", "été", "_t_"),
+        (&long, &long[..128], &long[..64]),
+    ] {
+        for (dialect, expected) in [(&dialect(), compatible), (&openai, own)] {
+            let call = ToolCall { id: "a".into(), name: name.into(), arguments: "{}".into() };
+            let messages = vec![Message::assistant("", None, vec![call]), Message::tool("a", name, "not found")];
+            let body = request::body(&request(messages), dialect, None).expect("fine");
+            let body: Value = serde_json::from_slice(&body).expect("json");
+            assert_eq!(body["messages"][0]["tool_calls"][0]["function"]["name"], json!(expected), "{name:?}");
+        }
+    }
 }
 
 #[test]

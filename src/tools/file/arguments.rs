@@ -69,5 +69,5 @@ pub fn invalid(field: &str, message: &str, value: &str) -> ToolFailure {
 
 /// What permissions judge a call on one file by.
 pub fn subject(path: &str) -> Subject {
-    Subject { content: Some(path.to_owned()), affected_paths: vec![path.to_owned()], description: None }
+    Subject { content: Some(path.to_owned()), affected_paths: vec![path.to_owned()], ..Subject::default() }
 }

@@ -1,5 +1,5 @@
-//! Which files hold secrets by their name. Writing one is `destructive`: it asks, whatever the mode. Nothing is
-//! blocked here.
+//! Which files are sensitive by their name: they hold secrets, or git runs what they say. Writing one is `destructive`:
+//! it asks, whatever the mode. Nothing is blocked here.
 
 /// Base names that are sensitive as a whole.
 const NAMES: &[&str] = &[
@@ -23,7 +23,8 @@ const NAMES: &[&str] = &[
 /// Endings of key files.
 const EXTENSIONS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".keystore", ".ovpn"];
 
-/// Whether a path names a file that usually holds secrets. `\` separates like `/`; case does not matter.
+/// Whether a path names a file that usually holds secrets, or lies in a `.git` directory: its configuration and hooks
+/// name programs, which the next `git status` would run. A directory with a file `HEAD` can be a repository as well. `\` separates like `/`; case does not matter.
 ///
 /// All names are ASCII. Lower-casing already folds the one letter with a canonical ASCII equivalent (the Kelvin
 /// sign), so Unicode normalisation could not change the answer.
@@ -32,9 +33,11 @@ pub fn is_sensitive(path: &str) -> bool {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(name) = segments.last() else { return false };
     *name == ".env"
+        || *name == "head"
         || name.starts_with(".env.")
         || NAMES.contains(name)
         || segments.contains(&".gnupg")
+        || segments.contains(&".git")
         || segments.ends_with(&[".kube", "config"])
         // An extension needs a stem: a file called `.key` has none.
         || EXTENSIONS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
@@ -59,6 +62,11 @@ mod tests {
             "/r/.gnupg/any",
             "/r/a.ovpn",
             "/r/server.\u{212a}ey",
+            "/r/.git/config",
+            "/r/.git",
+            "/r/sub/.GIT/hooks/pre-commit",
+            "/r/bare/HEAD",
+            "C:\\r\\.git\\info\\attributes",
         ] {
             assert!(is_sensitive(path), "{path}");
         }
@@ -66,8 +74,19 @@ mod tests {
 
     #[test]
     fn ordinary_files_with_similar_names_are_not_sensitive() {
-        for path in ["/r/secretary.txt", "/r/monkey.ts", "/r/keystore.ts", "/r/.envrc", "/r/kube/config", "/r/.key", ""]
-        {
+        for path in [
+            "/r/secretary.txt",
+            "/r/monkey.ts",
+            "/r/keystore.ts",
+            "/r/.envrc",
+            "/r/kube/config",
+            "/r/.key",
+            "/r/.gitignore",
+            "/r/HEAD.md",
+            "/r/head/x",
+            "/r/a.git/x",
+            "",
+        ] {
             assert!(!is_sensitive(path), "{path}");
         }
     }

@@ -46,6 +46,7 @@ pub(super) fn subject(pattern: &str, path: Option<&str>) -> Subject {
         content: Some(pattern.to_owned()),
         affected_paths: given(path).into_iter().map(str::to_owned).collect(),
         description: None,
+        parts: Vec::new(),
     }
 }
 

@@ -27,6 +27,8 @@ use crate::tools::paths::{Missing, Roots};
 const NAME: &str = "Bash";
 /// Longest result as text; longer ones become artifacts.
 const MAX_RESULT_CHARS: usize = 200_000;
+/// Characters of a variable's value in a question.
+const MAX_SHOWN_VALUE: usize = 80;
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
 const SCHEMA: &str = r#"{
@@ -129,10 +131,23 @@ impl Tool for BashTool {
     fn subject(&self, params: &Params) -> Subject {
         let kind = if params.run_in_background { "background bash" } else { "bash" };
         let place = params.cwd.as_ref().map(|cwd| format!(" in {cwd}")).unwrap_or_default();
+        // Who is asked must see what else decides which programs run.
+        let with: Vec<String> =
+            params.env.iter().map(|(name, value)| format!("{name}={}", excerpt(value, MAX_SHOWN_VALUE))).collect();
+        let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
+        let command = params.command.trim();
+        let mut parts = classify::parts(command);
+        let surroundings = surroundings(params);
+        if !surroundings.is_empty() && parts.is_empty() {
+            parts.push(command.to_owned());
+        }
+        parts.extend(params.env.iter().map(|(name, value)| format!("{name}={value}")));
         Subject {
-            content: Some(params.command.trim().to_owned()),
+            // An approval of a command is none of the same words elsewhere, or with other programs in `PATH`.
+            content: Some(format!("{surroundings}{command}")),
+            parts,
             affected_paths: Vec::new(),
-            description: Some(format!("Run {kind} command: {}{place}", excerpt(&params.command, 80))),
+            description: Some(format!("Run {kind} command: {}{place}", excerpt(&params.command, 80)) + &with),
         }
     }
 
@@ -163,6 +178,14 @@ impl Tool for BashTool {
         let goes_on = run.left_running.take().map(|group| shells().keep(&owner(&cx), group)).is_some();
         Outcome::of(&params, run, goes_on).render(cx.cancel.reason())
     }
+}
+
+/// What a call sets up before its command, as the shell would be told.
+fn surroundings(params: &Params) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let cwd = params.cwd.iter().filter(|cwd| !cwd.is_empty()).map(|cwd| format!("cd {} && ", quoted(cwd)));
+    let env = params.env.iter().map(|(name, value)| format!("export {name}={}; ", quoted(value)));
+    cwd.chain(env).collect()
 }
 
 /// The canonical working directory of a call.

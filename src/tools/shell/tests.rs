@@ -211,6 +211,24 @@ async fn what_goes_on_in_the_background_is_told_and_ends_with_the_session() {
     assert!(!alive(child));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_descendant_that_left_the_group_of_a_finished_command_ends_with_the_session_too() {
+    for (name, command) in [
+        ("setsid", "setsid sleep 60 >/dev/null 2>&1 & echo $! > child"),
+        ("holding", "setsid sleep 60 & echo $! > child"),
+        ("deaf", "setsid sh -c 'trap \"\" TERM HUP; sleep 60; :' >/dev/null 2>&1 & echo $! > child"),
+    ] {
+        let session = caller(name);
+        let done = session.ok("Bash", json!({ "command": command })).await;
+        assert!(done["note"].as_str().is_some_and(|note| note.starts_with("a background process")), "{name}: {done}");
+        let child = pid_in(session.path(), "child").unwrap();
+        assert!(alive(child), "{name}");
+        close_session(name).await;
+        assert!(!alive(child), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_background_shell_is_read_and_ended_through_its_tools() {
     let session = caller("shells");
@@ -279,6 +297,18 @@ async fn permissions_see_the_trimmed_command_and_the_behaviour_of_the_call() {
     assert_eq!(background.behavior, Behavior::of(ToolKind::Execute));
     assert_eq!(background.arguments.object["cwd"], json!(cwd));
     assert_eq!(background.subject.description, Some(format!("Run background bash command: ls in {}", cwd.display())));
+
+    let shown = format!("cd '{}' && ls", cwd.display());
+    assert_eq!((background.subject.content, background.subject.parts), (Some(shown), vec!["ls".to_owned()]));
+    assert_eq!(reads.subject.parts, Vec::<String>::new());
+
+    // An approval or a rule for a command is none for the same command with other programs behind it.
+    let evil = session.prepare(json!({ "command": "make x", "env": { "PATH": "/evil's" } })).await.unwrap();
+    assert_eq!(evil.subject.content.as_deref(), Some(r"export PATH='/evil'\''s'; make x"));
+    assert_eq!(evil.subject.parts, ["make x", "PATH=/evil's"]);
+    assert_eq!(evil.subject.description.as_deref(), Some("Run bash command: make x with PATH=/evil's"));
+    let chained = session.prepare(json!({ "command": "git log; rm x" })).await.unwrap();
+    assert_eq!(chained.subject.parts, ["git log", "rm x"]);
 
     let preloaded = session.prepare(json!({ "command": "ls", "env": { "LD_PRELOAD": "./x.so" } })).await.unwrap();
     assert_eq!(preloaded.behavior.kind, ToolKind::Execute);

@@ -37,7 +37,7 @@ const ALWAYS: [&str; 24] = [
     "format",
     "eval",
 ];
-const SHELLS: [&str; 8] = ["bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "mksh"];
+pub(super) const SHELLS: [&str; 8] = ["bash", "sh", "zsh", "dash", "ksh", "ash", "fish", "mksh"];
 const SQL_CLIENTS: [&str; 8] =
     ["psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "mongosh", "duckdb", "clickhouse-client"];
 /// Programs that upload what cannot be taken back.
@@ -46,7 +46,7 @@ const PUBLISHERS: [&str; 5] = ["npm", "pnpm", "yarn", "bun", "cargo"];
 const HARMLESS_DEVICES: [&str; 8] = ["null", "zero", "full", "stdout", "stderr", "stdin", "tty", "random"];
 
 /// Programs that run the command in their arguments: name, options with a value, operands before the command.
-const WRAPPERS: [(&str, &str, usize); 21] = [
+pub(super) const WRAPPERS: [(&str, &str, usize); 21] = [
     ("sudo", "ugpCcDhRrTtU", 0),
     ("doas", "uC", 0),
     ("env", "uCS", 0),
@@ -70,7 +70,27 @@ const WRAPPERS: [(&str, &str, usize); 21] = [
     ("caffeinate", "tw", 0),
 ];
 /// Wrappers whose options are too many to know: every argument may begin the command.
-const LOOSE_WRAPPERS: [&str; 5] = ["parallel", "flock", "strace", "script", "ltrace"];
+pub(super) const LOOSE_WRAPPERS: [&str; 19] = [
+    "parallel",
+    "flock",
+    "strace",
+    "script",
+    "ltrace",
+    "setpriv",
+    "taskset",
+    "chrt",
+    "numactl",
+    "prlimit",
+    "choom",
+    "pkexec",
+    "nsenter",
+    "systemd-run",
+    "bwrap",
+    "firejail",
+    "unbuffer",
+    "xvfb-run",
+    "entr",
+];
 
 /// Words that stand before a command without being one.
 const KEYWORDS: [&str; 10] = ["!", "if", "then", "elif", "else", "while", "until", "do", "time", "function"];
@@ -113,7 +133,7 @@ fn drops_tables(script: &Script<'_>) -> bool {
     uses_client && DROPS.as_ref().is_none_or(|drops| drops.is_match(script.source()))
 }
 
-fn base_name(program: &str) -> &str {
+pub(super) fn base_name(program: &str) -> &str {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     name.strip_suffix(".exe").unwrap_or(name)
 }
@@ -175,7 +195,11 @@ impl Scope<'_> {
         match name {
             "git" => self.git(args),
             "kill" => has(&["-9", "-KILL", "-SIGKILL", "KILL", "SIGKILL", "9"]),
-            "source" | "." => args.iter().any(|arg| matches!(arg, Word::Dynamic(source) if source.contains("<("))),
+            "source" | "." => match args.first() {
+                Some(Word::Literal(file)) => file == "/dev/stdin" && self.standard_input(piped),
+                Some(Word::Dynamic(source)) => source.contains("<("),
+                Some(Word::Variable(_)) | None => false,
+            },
             "trap" => args.first().and_then(Word::literal).is_some_and(|body| judge_text(body, self.depth + 1)),
             "find" => has(&["-delete"]) || self.after(args, &["-exec", "-execdir", "-ok", "-okdir"], piped),
             "fd" | "fdfind" => self.after(args, &["-x", "--exec", "-X", "--exec-batch"], piped),

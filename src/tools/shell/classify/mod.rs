@@ -9,9 +9,12 @@
 //! configuration is trusted like the user's.
 
 mod destructive;
+mod parts;
 mod readonly;
 mod script;
 mod words;
+
+pub(super) use parts::parts;
 
 /// What a command may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,14 +32,6 @@ pub fn classify(command: &str) -> Classification {
         read_only: script.single_command().is_some_and(|words| readonly::is_read_only(&words)),
         destructive: destructive::is_destructive(&script),
     }
-}
-
-/// The text of every simple command in a script, however deeply nested, in source order, with assignments before it
-/// left out; `None` when the script is not understood completely. For permission rules, which must judge each part.
-pub fn simple_commands(command: &str) -> Option<Vec<String>> {
-    let script = script::Script::parse(command);
-    let commands = script.commands();
-    (!script.has_errors()).then(|| commands.iter().map(|found| found.text.clone()).collect())
 }
 
 #[cfg(test)]

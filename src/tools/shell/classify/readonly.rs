@@ -9,7 +9,8 @@
 struct Entry {
     /// The command; for git with its subcommand.
     name: &'static str,
-    /// Short options; a colon after one means that it takes a value.
+    /// Short options. A colon after one means that it takes a value, attached or as the next argument; a question mark,
+    /// an attached one or none; a semicolon, always the next argument, in which case nothing may be attached.
     short: &'static str,
     /// Long options, apart by blanks: `name`, `name=` with a value, `name?` with an optional one after `=`.
     long: &'static str,
@@ -53,18 +54,19 @@ const GREP_SHORT: &str = "abcEFGhHiIlLnoPqrRsTUvVwxyzZA:B:C:m:e:d:D:";
 
 /// `git log`, `git show` and `git diff` share their options. Left out: everything that writes a file (`--output`),
 /// runs a program (`--ext-diff`, `--textconv`, `--show-signature`), reads one (`-O`) or leaves the repository
-/// (`--no-index`).
+/// (`--no-index`). An option that git takes for one without a value must not hide the next argument here.
 const GIT_DIFF_LONG: &str = "oneline graph decorate? no-decorate all branches? tags? remotes? stat? shortstat numstat summary \
          name-only name-status no-merges merges first-parent reverse abbrev? abbrev-commit no-abbrev-commit \
-         pretty? format= since= after= until= before= author= committer= grep= max-count= skip= follow full- \
-         history date= topo-order date-order author-date-order patch no-patch unified= raw patch-with-stat \
+         pretty? format? since= after= until= before= author= committer= grep= max-count= skip= follow full- \
+         history date= topo-order date-order author-date-order patch no-patch unified? raw patch-with-stat \
          minimal patience histogram diff-algorithm= word-diff? word-diff-regex= color? no-color color-words? \
          color-moved? ignore-space-change ignore-all-space ignore-space-at-eol ignore-blank-lines function- \
          context diff-filter= find-renames? find-copies? no-renames text no-ext-diff no-textconv cached \
          staged merge-base quiet exit-code relative? submodule? check dirstat? cherry-pick left-right source \
          no-prefix compact-summary pickaxe-regex pickaxe-all invert-grep all-match regexp-ignore-case \
          extended-regexp fixed-strings perl-regexp";
-const GIT_DIFF_SHORT: &str = "abciEFgmpPRsuwzMCn:S:G:L:U:";
+const GIT_DIFF_SHORT: &str = "abciEFgmpPRsuwzMCn:S:G:U?";
+const GIT_LOG_SHORT: &str = "abciEFgmpPRsuwzMCn:S:G:U?L:";
 
 use Operands::{Format, None as Nothing, OnePath, Paths, Pattern, Text};
 
@@ -152,7 +154,7 @@ const COMMANDS: &[Entry] = &[
     entry("sha1sum", "btz", "binary text tag", Paths),
     entry("sha256sum", "btz", "binary text tag", Paths),
     // Not `-o`, `-R`.
-    entry("tree", "adfpsughDnCNFrtUxJXL:P:I:", "noreport dirsfirst gitignore du prune", Paths),
+    entry("tree", "adfpsughDnCNFrtUxJXL;P;I;", "noreport dirsfirst gitignore du prune", Paths),
 ];
 
 const GIT: &[Entry] = &[
@@ -163,8 +165,8 @@ const GIT: &[Entry] = &[
          no-column ahead-behind no-ahead-behind renames no-renames null",
         Paths,
     ),
-    counted("log", GIT_DIFF_SHORT, GIT_DIFF_LONG, Paths),
-    counted("show", GIT_DIFF_SHORT, GIT_DIFF_LONG, Paths),
+    counted("log", GIT_LOG_SHORT, GIT_DIFF_LONG, Paths),
+    counted("show", GIT_LOG_SHORT, GIT_DIFF_LONG, Paths),
     counted("diff", GIT_DIFF_SHORT, GIT_DIFF_LONG, Paths),
     entry(
         "rev-parse",
@@ -183,7 +185,7 @@ const GIT: &[Entry] = &[
         Nothing,
     ),
     entry("remote", "v", "verbose", Nothing),
-    entry("describe", "", "tags all always long dirty? abbrev= exact-match match=", Paths),
+    entry("describe", "", "tags all always long dirty? abbrev? exact-match match=", Paths),
     entry("blame", "wlcsefntL:", "porcelain line-porcelain show-name show-number show-email", Paths),
     entry("ls-files", "cdmoskuvtz", "cached others modified deleted exclude-standard stage unmerged full-name", Paths),
     entry("ls-tree", "rdtlz", "name-only name-status full-name full-tree long", Paths),
@@ -238,6 +240,10 @@ pub(super) fn is_read_only(words: &[String]) -> bool {
 fn git(args: &[&str]) -> bool {
     // Options before the subcommand redirect or configure git, so the first word must be the subcommand.
     let Some((subcommand, rest)) = args.split_first() else { return false };
+    // Placeholders that verify a signature run gpg.
+    if args.iter().any(|arg| arg.contains("%G") || arg.contains("(signature")) {
+        return false;
+    }
     let known = GIT.iter().any(|entry| entry.name == *subcommand && entry.accepts(rest));
     known
         || GIT_FORMS.contains(&args)
@@ -316,10 +322,14 @@ impl Entry {
             return Some((false, false));
         }
         for (at, option) in cluster.char_indices() {
-            let known = self.short.find(option).filter(|_| option != ':')?;
-            if self.short[known + option.len_utf8()..].starts_with(':') {
-                let value = &cluster[at + option.len_utf8()..];
-                return Some((value.is_empty(), option == 'e'));
+            let known = self.short.find(option).filter(|_| !matches!(option, ':' | '?' | ';'))?;
+            let attached = &cluster[at + option.len_utf8()..];
+            match self.short.as_bytes().get(known + option.len_utf8()) {
+                Some(b':') => return Some((attached.is_empty(), option == 'e')),
+                Some(b'?') => return Some((false, false)),
+                // The rest of the cluster would be options again, with values of their own.
+                Some(b';') => return attached.is_empty().then_some((true, false)),
+                _ => {}
             }
         }
         Some((false, false))

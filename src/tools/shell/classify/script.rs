@@ -19,6 +19,7 @@ struct Parts {
     redirects: Vec<Word>,
     inputs: Vec<String>,
     assignments: Vec<(String, Word)>,
+    changes: Vec<String>,
 }
 
 /// One simple command.
@@ -67,6 +68,11 @@ impl<'a> Script<'a> {
     /// Texts of here-documents and here-strings.
     pub fn inputs(&self) -> &[String] {
         &self.parts.inputs
+    }
+
+    /// Assignments, and redirections to files, as they are written but without the number of a file descriptor.
+    pub fn changes(&self) -> &[String] {
+        &self.parts.changes
     }
 
     /// What a variable may hold, as far as the script itself says.
@@ -118,6 +124,10 @@ fn collect(root: Node<'_>, source: &str) -> Parts {
             }
             "file_redirect" => {
                 let target = node.child_by_field_name("destination").map(|target| Word::read(text(target, source)));
+                let written = text(node, source).trim_start_matches(|c: char| c.is_ascii_digit());
+                if writes(written, target.as_ref()) {
+                    parts.changes.push(written.to_owned());
+                }
                 parts.redirects.extend(target);
             }
             "herestring_redirect" => {
@@ -131,6 +141,7 @@ fn collect(root: Node<'_>, source: &str) -> Parts {
             }
             "heredoc_body" => parts.inputs.push(text(node, source).to_owned()),
             "variable_assignment" => {
+                parts.changes.push(text(node, source).to_owned());
                 let part = |field| node.child_by_field_name(field).map(|child| text(child, source));
                 if let (Some(name), Some(value)) = (part("name"), part("value")) {
                     parts.assignments.push((name.to_owned(), Word::read(value)));
@@ -149,6 +160,14 @@ fn collect(root: Node<'_>, source: &str) -> Parts {
         }
     }
     parts
+}
+
+/// Whether a redirection may change a file: not one that reads, copies a descriptor or ends in `/dev/null`.
+fn writes(redirection: &str, target: Option<&Word>) -> bool {
+    let reads = redirection.starts_with('<') && !redirection.starts_with("<>");
+    let target = target.and_then(Word::literal).unwrap_or(redirection);
+    let descriptor = redirection.contains(">&") && target.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    !reads && !descriptor && target != "/dev/null"
 }
 
 fn command(node: Node<'_>, source: &str, piped: bool) -> Found {

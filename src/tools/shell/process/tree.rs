@@ -4,10 +4,18 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::MARKER_VARIABLE;
+
+/// How often an empty environment is looked at: loading a program takes well below a millisecond.
+const ENVIRONMENT_LOOKS: u32 = 10;
+/// The time between two looks.
+const ENVIRONMENT_PAUSE: Duration = Duration::from_millis(1);
+/// Parent of the kernel's own threads, which never have an environment.
+const KERNEL_THREADS: i32 = 2;
 
 /// A process, told apart from a later one with the same number by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,7 +61,8 @@ impl Tree {
         for stat in &all {
             let member = stat.group == self.leader || self.known.contains(&stat.id);
             // Only what is younger than the leader can descend from it.
-            if stat.id.pid != host && (member || (stat.id.start >= since && has_marker(stat.id.pid, &self.marker))) {
+            let candidate = stat.alive && stat.parent != KERNEL_THREADS && stat.id.start >= since;
+            if stat.id.pid != host && (member || (candidate && has_marker(stat.id.pid, &self.marker))) {
                 ours.insert(stat.id.pid);
             }
         }
@@ -89,12 +98,6 @@ impl Tree {
     }
 }
 
-/// Whether a group has living members besides its leader. `None` when `/proc` cannot be read.
-pub(super) fn group_lingers(leader: i32) -> Option<bool> {
-    let mut others = pids()?.filter(|pid| *pid != leader).filter_map(read_stat);
-    Some(others.any(|stat| stat.group == leader && stat.alive))
-}
-
 fn read_all() -> Option<Vec<Stat>> {
     Some(pids()?.filter_map(read_stat).collect())
 }
@@ -122,8 +125,18 @@ fn parse_stat(pid: i32, line: &[u8]) -> Option<Stat> {
     Some(Stat { id: Identity { pid, start }, parent, group, alive: !matches!(state, "Z" | "X" | "x") })
 }
 
+/// Whether a process was started with the marker in its environment.
+///
+/// A process that is just replacing its program has no environment for a moment; it is looked at again.
 fn has_marker(pid: i32, marker: &[u8]) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| memchr::memmem::find(&env, marker).is_some())
+    for _ in 0..ENVIRONMENT_LOOKS {
+        match fs::read(format!("/proc/{pid}/environ")) {
+            Ok(env) if env.is_empty() => std::thread::sleep(ENVIRONMENT_PAUSE),
+            Ok(env) => return memchr::memmem::find(&env, marker).is_some(),
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 #[cfg(test)]

@@ -86,21 +86,19 @@ impl ShellProcess {
         }
     }
 
-    /// Whether members of the group are alive although the shell has ended.
+    /// Whether members of the group, or descendants that left it, are alive although the shell has ended.
     pub async fn lingers(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
-            let leader = self.pid.as_raw_pid();
-            let look = move || super::tree::group_lingers(leader);
             // Without /proc there is no telling; then what goes on is not tracked.
-            tokio::task::spawn_blocking(look).await.ok().flatten().unwrap_or(false)
+            self.look().await.unwrap_or(false)
         }
         // A zombie alone cannot be signalled on the BSDs.
         #[cfg(not(target_os = "linux"))]
         rustix::process::test_kill_process_group(self.pid).is_ok()
     }
 
-    /// Resolves when no member of the group is alive any more, after the shell has ended.
+    /// Resolves when none of them is alive any more, after the shell has ended.
     pub async fn deserted(&self) {
         let mut pause = Duration::from_millis(50);
         while self.lingers().await {
@@ -155,14 +153,18 @@ impl ShellProcess {
 
     async fn alive(&self) -> bool {
         #[cfg(target_os = "linux")]
-        {
-            let tree = self.tree.clone();
-            let look = move || tree.lock().unwrap_or_else(PoisonError::into_inner).refresh();
-            if let Ok(Some(alive)) = tokio::task::spawn_blocking(look).await {
-                return alive;
-            }
+        if let Some(alive) = self.look().await {
+            return alive;
         }
         self.peek().is_none() || self.lingers().await
+    }
+
+    /// Whether anything of the tree is alive; `None` when that cannot be found out.
+    #[cfg(target_os = "linux")]
+    async fn look(&self) -> Option<bool> {
+        let tree = self.tree.clone();
+        let look = move || tree.lock().unwrap_or_else(PoisonError::into_inner).refresh();
+        tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
     fn signal(&self, signal: Signal) {
