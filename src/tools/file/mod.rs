@@ -28,7 +28,7 @@ mod write;
 
 pub use edit::EditTool;
 pub use read::ReadTool;
-pub use sensitive::is_sensitive;
+pub use sensitive::{holds_secrets, is_sensitive};
 pub use write::WriteTool;
 
 /// Read, Edit and Write, in this order. They are built once in a process and shared.

@@ -15,6 +15,7 @@ const NAMES: &[&str] = &[
     ".pypirc",
     ".netrc",
     ".pgpass",
+    ".git-credentials",
     "id_rsa",
     "id_ed25519",
     "id_ecdsa",
@@ -23,24 +24,33 @@ const NAMES: &[&str] = &[
 /// Endings of key files.
 const EXTENSIONS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".keystore", ".ovpn"];
 
-/// Whether a path names a file that usually holds secrets, or lies in a `.git` directory: its configuration and hooks
-/// name programs, which the next `git status` would run. A directory with a file `HEAD` can be a repository as well. `\` separates like `/`; case does not matter.
+/// Whether writing a path is destructive: it holds secrets, or lies in a `.git` directory, whose configuration and hooks
+/// name programs that the next `git status` would run. A directory with a file `HEAD` can be a repository as well.
+pub fn is_sensitive(path: &str) -> bool {
+    let folded = folded(path);
+    let mut segments = folded.split('/').filter(|segment| !segment.is_empty());
+    holds_secrets(path) || segments.clone().next_back() == Some("head") || segments.any(|segment| segment == ".git")
+}
+
+/// Whether a path names a file that usually holds secrets. `\` separates like `/`; case does not matter.
 ///
 /// All names are ASCII. Lower-casing already folds the one letter with a canonical ASCII equivalent (the Kelvin
 /// sign), so Unicode normalisation could not change the answer.
-pub fn is_sensitive(path: &str) -> bool {
-    let path = path.replace('\\', "/").to_lowercase();
+pub fn holds_secrets(path: &str) -> bool {
+    let path = folded(path);
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let Some(name) = segments.last() else { return false };
     *name == ".env"
-        || *name == "head"
         || name.starts_with(".env.")
         || NAMES.contains(name)
         || segments.contains(&".gnupg")
-        || segments.contains(&".git")
         || segments.ends_with(&[".kube", "config"])
         // An extension needs a stem: a file called `.key` has none.
         || EXTENSIONS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
+fn folded(path: &str) -> String {
+    path.replace('\\', "/").to_lowercase()
 }
 
 #[cfg(test)]

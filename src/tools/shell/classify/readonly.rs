@@ -5,6 +5,8 @@
 //! are abbreviated long options. Operands must stay below the working directory: what lies elsewhere is for the user
 //! to allow.
 
+use crate::tools::file::holds_secrets;
+
 /// A command and what it may be given.
 struct Entry {
     /// The command; for git with its subcommand.
@@ -349,37 +351,15 @@ impl Entry {
     }
 }
 
-/// File names that hold secrets more often than not.
-const SECRET_NAMES: [&str; 17] = [
-    ".env",
-    "credentials",
-    "credentials.json",
-    "credentials.yaml",
-    "credentials.yml",
-    "secrets",
-    "secrets.json",
-    "secrets.yaml",
-    "secrets.yml",
-    ".npmrc",
-    ".pypirc",
-    ".netrc",
-    ".pgpass",
-    "id_rsa",
-    "id_ed25519",
-    "id_ecdsa",
-    ".git-credentials",
-];
+/// Folders of secrets, whatever their files are called.
 const SECRET_FOLDERS: [&str; 4] = [".gnupg", ".ssh", ".aws", ".kube"];
-const SECRET_EXTENSIONS: [&str; 6] = ["pem", "key", "p12", "pfx", "keystore", "ovpn"];
 
 /// Whether a path stays below the working directory and names no usual place of secrets.
 fn stays_below(path: &str) -> bool {
     let outside = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
-    let path = path.to_lowercase();
-    let mut segments = path.split(['/', '\\', ':']);
-    let name = path.rsplit(['/', '\\', ':']).next().unwrap_or_default();
-    let secret = SECRET_NAMES.contains(&name)
-        || name.starts_with(".env.")
-        || name.rsplit_once('.').is_some_and(|(_, extension)| SECRET_EXTENSIONS.contains(&extension));
+    // A colon stands between a revision and its path.
+    let names = path.to_lowercase().replace(['\\', ':'], "/");
+    let secret = holds_secrets(&names);
+    let mut segments = names.split('/');
     !outside && !secret && !segments.any(|segment| segment == ".." || SECRET_FOLDERS.contains(&segment))
 }
