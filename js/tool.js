@@ -1,7 +1,6 @@
 // Tool authoring: `defineTool` and the generator protocol it compiles to.
 
 import { ToolSideEffect } from './constants.js';
-import { toError } from './errors.js';
 
 /** Definition → the author's own `execute`, so that a Session can call it without the generator around it. */
 const authored = new WeakMap();
@@ -112,6 +111,3 @@ export async function collectToolExecution(execution, onYield) {
 export async function* completeToolExecution(result) {
   return result;
 }
-
-/** Reason of an aborted call as an error. */
-export const abortReason = (text) => Object.assign(toError(text), { name: 'AbortError', code: 'ABORT' });

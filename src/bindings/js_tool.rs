@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::js_ports::until_settled;
 use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
     AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, Subject,
@@ -131,17 +132,8 @@ impl AnyTool for JsTool {
                 serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned()),
             ]
             .join(",");
-            let mut call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
-            let answer = tokio::select! {
-                biased;
-                answer = call.answer() => answer,
-                () = cx.cancel.cancelled() => {
-                    // The callback is told and then waited for; the pipeline bounds the wait.
-                    call.abort(&cx.cancel.reason().map_or_else(String::new, |reason| reason.to_string()));
-                    call.answer().await
-                }
-            };
-            match answer {
+            let call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
+            match until_settled(call, &cx.cancel).await {
                 Ok(Answer::Text(text)) => ToolOutcome::Success(success(ModelContent::Text(text))),
                 Ok(Answer::Json(json)) => outcome(json),
                 Ok(Answer::Thrown(cause)) => ToolOutcome::Error(thrown(&cause)),

@@ -177,13 +177,6 @@ impl ToolSuccess {
         }
         self
     }
-
-    /// With content for a user interface.
-    #[must_use]
-    pub fn with_display(mut self, summary: impl Into<String>, detail: Option<Value>) -> Self {
-        self.display = Some(Display { summary: summary.into(), detail });
-        self
-    }
 }
 
 /// A call that ended badly.

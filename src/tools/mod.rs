@@ -10,6 +10,15 @@ pub mod system;
 use std::sync::Arc;
 
 use crate::contract::AnyTool;
+use crate::schema::Schema;
+
+/// Compiles the schema of a built-in tool, which is a constant of its file.
+///
+/// # Panics
+/// The text is no schema. A test of this module compiles the schema of every built-in tool.
+fn constant_schema(text: &str) -> Arc<Schema> {
+    Schema::compile(text).unwrap_or_else(|error| unreachable!("built-in schema: {error}"))
+}
 
 /// Name of the built-in tool that starts programs.
 pub const SHELL_TOOL: &str = "Bash";
@@ -55,6 +64,7 @@ mod tests {
         let tools = builtin_tools();
         let mut seen = HashSet::new();
         for tool in &tools {
+            // Looking at the specification compiles its schema.
             let spec = tool.spec();
             for name in spec.aliases.iter().chain([&spec.name]) {
                 assert!(seen.insert(name.to_string()), "{name} is taken");

@@ -16,12 +16,13 @@ use super::operation::{self, Action, Problem, Written};
 use super::place::Parents;
 use super::records::{Fingerprint, hash};
 use super::text::{Utf16, base_name, utf16_len};
-use super::{Caller, add_contents, add_effects, describe, diff, is_sensitive, schema};
+use super::{Caller, add_contents, add_effects, describe, diff, is_sensitive};
 use crate::contract::{
     Behavior, ModelContent, PrepareContext, Rewrites, Subject, Tool, ToolContext, ToolDescription, ToolError,
     ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::host::{CancelToken, clock};
+use crate::tools::constant_schema;
 use crate::tools::paths::{Missing, Roots};
 
 const NAME: &str = "Edit";
@@ -49,7 +50,7 @@ pub struct EditTool {
 impl EditTool {
     /// The tool with its declaration.
     pub(super) fn new() -> Self {
-        let mut spec = ToolSpec::new(NAME, description(), schema(SCHEMA), Behavior::of(ToolKind::Write));
+        let mut spec = ToolSpec::new(NAME, description(), constant_schema(SCHEMA), Behavior::of(ToolKind::Write));
         describe(&mut spec, "File Edit");
         spec.strict = Some(true);
         Self { spec }

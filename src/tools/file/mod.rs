@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock};
 use self::operation::Written;
 use crate::contract::{AnyTool, Metadata, ToolContext, ToolSpec};
 use crate::model::{MessageId, SessionId};
-use crate::schema::Schema;
 
 mod arguments;
 mod diff;
@@ -99,14 +98,5 @@ impl Caller {
         if let Some(message) = &self.message {
             metadata.insert("message_id".into(), message.as_str().into());
         }
-    }
-}
-
-/// Compiles a schema of this module.
-fn schema(text: &str) -> Arc<Schema> {
-    match Schema::compile(text) {
-        Ok(schema) => schema,
-        // The texts are constants and a test compiles each of them.
-        Err(error) => unreachable!("built-in schema: {error}"),
     }
 }

@@ -12,16 +12,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::arguments::{self, Encoding, authorize, integer};
+use super::describe;
 use super::operation::{self, Action, CHUNK, Opened, Problem};
 use super::page::{MAX_LINE_CHARS, Page};
 use super::place::{Parents, Stat};
 use super::text::{self, Content, SNIFF};
-use super::{describe, schema};
 use crate::contract::{
     Behavior, InterruptBehavior, Metadata, PrepareContext, Rewrites, SideEffect, Subject, Tool, ToolContext,
     ToolDescription, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::host::{CancelToken, clock};
+use crate::tools::constant_schema;
 use crate::tools::paths::{Missing, Roots};
 
 const NAME: &str = "Read";
@@ -60,7 +61,7 @@ impl ReadTool {
         let behavior = Behavior::of(ToolKind::ReadOnly)
             .with_side_effect(SideEffect::Pure)
             .with_interrupt(InterruptBehavior::Cancel);
-        let mut spec = ToolSpec::new(NAME, description(), schema(SCHEMA), behavior);
+        let mut spec = ToolSpec::new(NAME, description(), constant_schema(SCHEMA), behavior);
         describe(&mut spec, "File Read");
         spec.max_result_chars = Some(MAX_RESULT_CHARS);
         Self { spec }

@@ -19,12 +19,13 @@ use super::operation::{self, Action, CHUNK, Opened, Problem, Written};
 use super::place::Parents;
 use super::records::{ContentHash, Fingerprint, hash};
 use super::text::{Utf16, base_name, has_utf8_mark, utf16_len};
-use super::{Caller, add_contents, add_effects, describe, is_sensitive, schema};
+use super::{Caller, add_contents, add_effects, describe, is_sensitive};
 use crate::contract::{
     Behavior, ModelContent, PrepareContext, Rewrites, SideEffect, Subject, Tool, ToolContext, ToolDescription,
     ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::host::{CancelToken, clock};
+use crate::tools::constant_schema;
 use crate::tools::paths::{Missing, Roots};
 
 const NAME: &str = "Write";
@@ -70,7 +71,7 @@ impl WriteTool {
     /// The tool with its declaration.
     pub(super) fn new() -> Self {
         let behavior = Behavior::of(ToolKind::Write).with_side_effect(SideEffect::Idempotent);
-        let mut spec = ToolSpec::new(NAME, description(), schema(SCHEMA), behavior);
+        let mut spec = ToolSpec::new(NAME, description(), constant_schema(SCHEMA), behavior);
         describe(&mut spec, "File Write");
         spec.strict = Some(true);
         Self { spec }

@@ -25,7 +25,7 @@ use crate::contract::{
     ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::host::clock;
-use crate::schema::Schema;
+use crate::tools::constant_schema;
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,6 @@ const SCHEMA: &str = r#"{
   "required": ["pattern", "max_results", "include_directories", "case_sensitive"]
 }"#;
 
-#[expect(clippy::expect_used, reason = "the schema is a constant of this file; a test compiles it")]
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = ToolDescription {
         short: "Finds files whose path matches a glob pattern.".into(),
@@ -60,7 +59,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     };
     let behavior =
         Behavior::of(ToolKind::ReadOnly).with_side_effect(SideEffect::Pure).with_interrupt(InterruptBehavior::Cancel);
-    let schema = Schema::compile(SCHEMA).expect("constant schema");
+    let schema = constant_schema(SCHEMA);
     let mut spec = ToolSpec::new(NAME, description.render(), schema, behavior);
     spec.display_name = Some("File Pattern Match".into());
     spec.group = Some("filesystem".into());

@@ -23,7 +23,7 @@ use crate::contract::{
     Behavior, InterruptBehavior, ModelContent, PrepareContext, Rewrites, SideEffect, Subject, Tool, ToolContext,
     ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
-use crate::schema::Schema;
+use crate::tools::constant_schema;
 
 #[cfg(test)]
 mod differential;
@@ -56,7 +56,6 @@ const SCHEMA: &str = r#"{
   "required": ["pattern", "output_mode", "-n", "multiline"]
 }"#;
 
-#[expect(clippy::expect_used, reason = "the schema is a constant of this file; a test compiles it")]
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     let description = ToolDescription {
         short: "Finds text in files with a regular expression.".into(),
@@ -70,7 +69,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     };
     let behavior =
         Behavior::of(ToolKind::ReadOnly).with_side_effect(SideEffect::Pure).with_interrupt(InterruptBehavior::Cancel);
-    let schema = Schema::compile(SCHEMA).expect("constant schema");
+    let schema = constant_schema(SCHEMA);
     let mut spec = ToolSpec::new(NAME, description.render(), schema, behavior);
     spec.display_name = Some("Content Search".into());
     spec.group = Some("filesystem".into());

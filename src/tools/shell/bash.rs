@@ -22,6 +22,7 @@ use crate::contract::{
     ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::host::CancelReason;
+use crate::tools::constant_schema;
 use crate::tools::paths::{Missing, Roots};
 
 const NAME: &str = "Bash";
@@ -100,7 +101,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
         ..ToolSpec::new(
             NAME,
             description.render(),
-            super::schema(SCHEMA),
+            constant_schema(SCHEMA),
             Behavior::of(ToolKind::Execute).with_interrupt(InterruptBehavior::Cancel),
         )
     }

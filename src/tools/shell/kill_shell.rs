@@ -14,6 +14,7 @@ use crate::contract::{
     Behavior, SideEffect, Subject, Tool, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec,
     ToolSuccess,
 };
+use crate::tools::constant_schema;
 
 const NAME: &str = "KillShell";
 /// How long a second call waits for a shell that is already on its way out, so that it can say that it has ended.
@@ -42,7 +43,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     ..ToolSpec::new(
         NAME,
         "Ends a background shell that was started with Bash and run_in_background, together with everything it started.\n\nUsage Notes:\n- Takes the shell_id that Bash returned.\n- A shell that has ended already is reported as such.",
-        super::schema(SCHEMA),
+        constant_schema(SCHEMA),
         Behavior::of(ToolKind::Execute).with_side_effect(SideEffect::Idempotent),
     )
 });

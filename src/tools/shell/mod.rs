@@ -17,7 +17,6 @@ mod truncate;
 use std::sync::Arc;
 
 use crate::contract::{AnyTool, ContextSnapshot, ToolContext};
-use crate::schema::Schema;
 
 /// The tools of this family.
 pub fn tools() -> Vec<Arc<dyn AnyTool>> {
@@ -43,14 +42,6 @@ pub fn kill_all() {
 fn owner(cx: &ToolContext) -> String {
     let snapshot: &ContextSnapshot = &cx.snapshot;
     cx.session_id.as_ref().map_or_else(|| snapshot.session_id.clone(), |id| id.as_str().to_owned())
-}
-
-/// Compiles a schema of this family.
-///
-/// # Panics
-/// The text is not a schema, which the tests rule out.
-fn schema(text: &str) -> Arc<Schema> {
-    Schema::compile(text).unwrap_or_else(|error| panic!("built-in schema: {error}"))
 }
 
 /// The first characters of a command, for summaries and confirmations.

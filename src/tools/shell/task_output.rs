@@ -13,6 +13,7 @@ use crate::contract::{
     Behavior, Subject, Tool, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess,
 };
 use crate::host::clock;
+use crate::tools::constant_schema;
 
 const NAME: &str = "TaskOutput";
 /// Ids of background shells begin like this.
@@ -59,7 +60,7 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     ..ToolSpec::new(
         NAME,
         "Retrieves the status and output of a background task.\n\nUsage Notes:\n- Takes the id that started the task returned, for instance bash_id of a background Bash command.\n- block: true (default) waits until the task has ended or the timeout passes; a timeout is not an error.\n- Returns only what was printed since the last read.",
-        super::schema(SCHEMA),
+        constant_schema(SCHEMA),
         Behavior::of(ToolKind::ReadOnly),
     )
 });
