@@ -28,6 +28,7 @@ const DATA_OPTIONS = [
   'disallowedTools',
   'toolSourcePolicy',
   'permissionMode',
+  'permissions',
   'confirmationFallback',
   'systemPrompt',
   'maxTurns',

@@ -22,11 +22,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, YieldSink};
+use tokio::sync::Semaphore;
+
+use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, ToolYield, YieldSink};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
-use crate::permissions::{Approvals, ConfirmationPort, PermissionPort};
+use crate::permissions::{ConfirmationPort, PermissionPort, Rules, SessionRules};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
@@ -109,7 +111,10 @@ pub struct Pipeline {
     permission: Option<Arc<dyn PermissionPort>>,
     confirmation: Option<Arc<dyn ConfirmationPort>>,
     hooks: Arc<Hooks>,
-    approvals: Approvals,
+    rules: Rules,
+    session_rules: SessionRules,
+    /// Turns of looking at where paths lead.
+    locating: Semaphore,
     scheduler: schedule::Scheduler,
     cleanup: CleanupGate,
     artifacts: Artifacts,
@@ -132,11 +137,20 @@ impl Pipeline {
             permission,
             confirmation,
             hooks: Arc::new(Hooks::none(SessionId::new(""))),
-            approvals: Approvals::default(),
+            rules: Rules::default(),
+            session_rules: SessionRules::default(),
+            locating: Semaphore::new(1),
             cleanup,
             artifacts: Artifacts::default(),
             tasks: Tasks::new(),
         }
+    }
+
+    /// With the application's lists of rules.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// With the application's hooks; they should share [`Pipeline::cleanup`].
@@ -186,8 +200,11 @@ impl Pipeline {
         refusal::Refusal::unless_quiet(&self.cleanup)?;
         let resolved = self.resolve(call, cx)?;
         let validated = self.validate(resolved, cx).await?;
-        let permitted = self.permit(validated, cx).await?;
+        let (permitted, effects) = self.permit(validated, cx).await?;
         let scheduled = self.schedule(permitted, cx).await?;
+        for effect in effects {
+            yields.emit(ToolYield::Effect { effect }).await;
+        }
         Ok(self.invoke(scheduled, cx, yields).await)
     }
 }
