@@ -2,7 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createRuleBasedPermissionHandler } from '@blade-ai/agent-sdk';
@@ -59,7 +68,11 @@ describe('PM01 a sibling whose name begins like the root is outside', () => {
       list.push({ name: 'Grep', input: { pattern: 'secret', path: `../${name}` } });
       list.push({ name: 'Bash', input: { command: 'touch new', cwd: `../${name}` } });
     }
-    const { results: all } = await turn(t, list, local(root, { permissionHandler: async () => ({ behavior: 'allow' }) }));
+    const { results: all } = await turn(
+      t,
+      list,
+      local(root, { permissionHandler: async () => ({ behavior: 'allow' }) }),
+    );
     assert.equal(all.length, list.length);
     for (const [at, result] of all.entries()) {
       assert.equal(result.isError, true, JSON.stringify(list[at]));
@@ -115,7 +128,9 @@ describe('PM02 an alias of a denied file is denied', () => {
       const root = world(t);
       const paths = spellings(root);
       const list = paths.map((path) => ({ name: 'Read', input: { file_path: path } }));
-      list.push(...['pub.json', './sensitive.json', 'here/twice.json'].map((path) => ({ name: 'Peek', input: { path } })));
+      list.push(
+        ...['pub.json', './sensitive.json', 'here/twice.json'].map((path) => ({ name: 'Peek', input: { path } })),
+      );
       list.push({ name: 'Peek', input: { deep: [{ in: { file: `${root}/pub.json` } }] } });
       list.push({ name: 'Peek', input: { paths: [`${root}/public.json`, `${root}/pub.json`] } });
       const fine = [
@@ -231,11 +246,13 @@ describe('PM05 the path of a call is data, never a pattern', () => {
     const handler = createRuleBasedPermissionHandler({ allow: ['Edit(src/a/x)'], deny: ['Edit(src/b/x)'] });
     const decide = async (path) => {
       const toolMeta = { signature: `Edit:${path}`, isReadOnly: false };
-      return (await handler({ toolName: 'Edit', input: {}, affectedPaths: [path], toolKind: 'write', toolMeta })).behavior;
+      return (await handler({ toolName: 'Edit', input: {}, affectedPaths: [path], toolKind: 'write', toolMeta }))
+        .behavior;
     };
     assert.equal(await decide('src/a/x'), 'allow');
     assert.equal(await decide('src/b/x'), 'deny');
-    for (const path of ['src/[a]/x', 'src/*/x', 'src/{a,b}/x', 'src/?/x']) assert.equal(await decide(path), 'ask', path);
+    for (const path of ['src/[a]/x', 'src/*/x', 'src/{a,b}/x', 'src/?/x'])
+      assert.equal(await decide(path), 'ask', path);
   });
 });
 

@@ -23,7 +23,13 @@ const request = ({ toolMeta, ...more } = {}) => ({
   affectedPaths: [],
   toolKind: 'execute',
   ...more,
-  toolMeta: { sideEffect: 'non_idempotent', isReadOnly: false, isConcurrencySafe: false, isDestructive: false, ...toolMeta },
+  toolMeta: {
+    sideEffect: 'non_idempotent',
+    isReadOnly: false,
+    isConcurrencySafe: false,
+    isDestructive: false,
+    ...toolMeta,
+  },
 });
 
 const refused = { code: 'CONFIG_ERROR', name: 'ConfigError' };
@@ -112,17 +118,38 @@ describe('the handler by rules', () => {
     });
   }
 
-  for (const rule of ['', '  ', 'Read(', 'Read(x', 'Read)', 'Read()', 'Read:', '(x)', 'a b', 'Read([a)', 'Read({a)', 'Read(~/x)', 'Read(../x)', 'a*b']) {
+  for (const rule of [
+    '',
+    '  ',
+    'Read(',
+    'Read(x',
+    'Read)',
+    'Read()',
+    'Read:',
+    '(x)',
+    'a b',
+    'Read([a)',
+    'Read({a)',
+    'Read(~/x)',
+    'Read(../x)',
+    'a*b',
+  ]) {
     test(`${JSON.stringify(rule)} is no rule, in any list and anywhere`, async () => {
       for (const list of ['allow', 'ask', 'deny']) {
         const config = { [list]: ['*', rule] };
-        assert.throws(() => createRuleBasedPermissionHandler(config), { ...refused, message: /\[1\]: .*is no permission rule/ });
+        assert.throws(() => createRuleBasedPermissionHandler(config), {
+          ...refused,
+          message: /\[1\]: .*is no permission rule/,
+        });
         const provider = scriptedProvider([]);
         const opening = createAgent({ model: 'm', provider, advanced: { permissions: config } });
         await assert.rejects(opening, { ...refused, message: new RegExp(`permissions\\.${list}\\[1\\]`) });
       }
       const options = { explicitAllowRules: [rule] };
-      assert.throws(() => createPathSafetyPermissionHandler(options), { ...refused, message: /explicitAllowRules\[0\]/ });
+      assert.throws(() => createPathSafetyPermissionHandler(options), {
+        ...refused,
+        message: /explicitAllowRules\[0\]/,
+      });
     });
   }
 });
@@ -161,7 +188,13 @@ describe('the handler for path safety', () => {
     const handler = createPathSafetyPermissionHandler();
     const { message } = await handler(request({ affectedPaths: ['/w/id_rsa'] }));
     assert.match(message, /\/w\/id_rsa.*explicit allow rule for "T"/);
-    for (const wrong of [null, 5, { explicitAllowRules: 'T' }, { explicitAllowRules: [5] }, { explicitAllowRules: null }]) {
+    for (const wrong of [
+      null,
+      5,
+      { explicitAllowRules: 'T' },
+      { explicitAllowRules: [5] },
+      { explicitAllowRules: null },
+    ]) {
       assert.throws(() => createPathSafetyPermissionHandler(wrong), refused, JSON.stringify(wrong));
     }
   });
@@ -194,9 +227,17 @@ describe('a combined handler', () => {
     };
     const given = request({ input: { a: 1, b: 1 } });
     const merged = await createCompositePermissionHandler([one({ b: 2 }, 'x'), one({ c: 3 }, 'y')])(given);
-    assert.deepEqual(seen, [{ a: 1, b: 1 }, { a: 1, b: 2 }]);
+    assert.deepEqual(seen, [
+      { a: 1, b: 1 },
+      { a: 1, b: 2 },
+    ]);
     const both = ['x', 'y'];
-    assert.deepEqual(merged, { behavior: 'allow', updatedInput: { b: 2, c: 3 }, effects: both, updatedPermissions: both });
+    assert.deepEqual(merged, {
+      behavior: 'allow',
+      updatedInput: { b: 2, c: 3 },
+      effects: both,
+      updatedPermissions: both,
+    });
   });
 
   test('is made of functions', () => {
@@ -263,7 +304,16 @@ describe('rules in the options of a Session', () => {
   });
 
   test('are lists of strings and nothing else', async () => {
-    for (const permissions of [5, 'x', [], { denied: ['x'] }, { deny: 'x' }, { deny: [5] }, { allow: null }, { ask: [() => {}] }]) {
+    for (const permissions of [
+      5,
+      'x',
+      [],
+      { denied: ['x'] },
+      { deny: 'x' },
+      { deny: [5] },
+      { allow: null },
+      { ask: [() => {}] },
+    ]) {
       const provider = scriptedProvider([]);
       const opening = createAgent({ model: 'm', provider, advanced: { permissions } });
       await assert.rejects(opening, { code: 'CONFIG_ERROR' }, JSON.stringify(permissions));
@@ -330,7 +380,11 @@ describe('rules a Session learns', () => {
         : (options.permissionHandler?.() ?? { behavior: 'ask' });
     const { session } = await open(t, [calls('Teach'), ...list.map((call) => calls(call)), 'done'], {
       ...options,
-      tools: [how === 'tool' ? teach(updates, status) : tool('Teach', async () => 'taught'), runs, ...(options.tools ?? [])],
+      tools: [
+        how === 'tool' ? teach(updates, status) : tool('Teach', async () => 'taught'),
+        runs,
+        ...(options.tools ?? []),
+      ],
       ...(how === 'handler' && { permissionHandler: handler }),
     });
     return results(await ask(session)).slice(1);
@@ -435,7 +489,10 @@ describe('rules a Session learns', () => {
     ['an unknown change', [{ type: 'widen', rules: [] }]],
     ['an unknown behavior', [{ type: 'addRules', behavior: 'ask', rules: [] }]],
     ['a rule without a tool', [{ type: 'addRules', behavior: 'deny', rules: [{ ruleContent: 'x' }] }]],
-    ['a pattern that is none', [{ type: 'addRules', behavior: 'allow', rules: [{ toolName: 'Run' }] }, add('deny', 'Read', '[a')]],
+    [
+      'a pattern that is none',
+      [{ type: 'addRules', behavior: 'allow', rules: [{ toolName: 'Run' }] }, add('deny', 'Read', '[a')],
+    ],
   ]) {
     test(`updates with ${what} fail the call of a tool, deny the call of a handler, and change nothing`, async (t) => {
       for (const how of ['tool', 'handler']) {
@@ -519,7 +576,7 @@ describe('questions', () => {
     assert.equal(first.type, 'permission');
     assert.deepEqual(first.affectedFiles, ['/w/id_rsa']);
     assert.deepEqual(first.risks, ['/w/id_rsa holds keys or credentials']);
-    assert.doesNotMatch(JSON.stringify(first), /[^\x00-\x7f]/, 'English');
+    assert.doesNotMatch(JSON.stringify(first), /[^ -~]/, 'English');
   });
 
   test('are copies: what is done to them changes nothing', async (t) => {
@@ -608,7 +665,10 @@ describe('the paths of a custom tool', () => {
     symlinkSync('/home/me/.ssh/id_rsa', join(root, 'public'));
     const defaultContext = { capabilities: { filesystem: { roots: [root], cwd: root } } };
     const touch = tool('Touch', async () => 'touched', { kind: 'write' });
-    const list = ['conf/new', `${root}/conf/passwd`, 'public'].map((path) => ({ name: 'Touch', input: { at: [{ path }] } }));
+    const list = ['conf/new', `${root}/conf/passwd`, 'public'].map((path) => ({
+      name: 'Touch',
+      input: { at: [{ path }] },
+    }));
     const { results: all } = await turn(t, list, { tools: [touch], permissionMode: 'yolo', defaultContext });
     assert.match(all[0].output, /dangerous system paths denied: \/etc\/new/);
     assert.match(all[1].output, /dangerous system paths denied/);

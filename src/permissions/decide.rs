@@ -163,8 +163,7 @@ mod tests {
         let approved = || Known { approved: true, ..Known::default() };
         let allowed = || Known { allowed: true, ..Known::default() };
         let key = || Some("key".to_owned());
-        let [mode_allows, mode_asks] =
-            [PermissionDecision::allow(), PermissionDecision::ask("mode")].map(Answer::Mode);
+        let [mode_allows, mode_asks] = [PermissionDecision::allow(), PermissionDecision::ask("mode")].map(Answer::Mode);
         let [allows, asks, denies] =
             [PermissionDecision::allow(), PermissionDecision::ask("handler"), PermissionDecision::deny("no")]
                 .map(Answer::Handler);

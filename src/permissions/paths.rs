@@ -139,17 +139,27 @@ mod tests {
     #[test]
     fn system_paths_and_climbs_are_denied_and_look_alikes_are_not() {
         for path in ["/etc/passwd", "/ETC/x", "/etc", "/srv/../etc", "C:\\Windows\\System32\\x", "/root/.x"] {
-            assert!(matches!(decide_by_path_safety(&request(&[path]), &Rules::default()), PermissionDecision::Deny { .. }), "{path}");
+            assert!(
+                matches!(decide_by_path_safety(&request(&[path]), &Rules::default()), PermissionDecision::Deny { .. }),
+                "{path}"
+            );
         }
         for path in ["/srv/project/a..b/file.ts", "/srv/etc/x", "/etcetera/x", "relative/file"] {
-            assert_eq!(decide_by_path_safety(&request(&[path]), &Rules::default()), PermissionDecision::allow(), "{path}");
+            assert_eq!(
+                decide_by_path_safety(&request(&[path]), &Rules::default()),
+                PermissionDecision::allow(),
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn high_files_need_an_explicit_rule_and_then_a_question() {
         let rules = Rules::allowing(&["T".to_owned()], "rules").unwrap();
-        assert!(matches!(decide_by_path_safety(&request(&["/r/id_rsa"]), &Rules::default()), PermissionDecision::Deny { .. }));
+        assert!(matches!(
+            decide_by_path_safety(&request(&["/r/id_rsa"]), &Rules::default()),
+            PermissionDecision::Deny { .. }
+        ));
         assert!(matches!(decide_by_path_safety(&request(&["/r/id_rsa"]), &rules), PermissionDecision::Ask { .. }));
         assert_eq!(decide_by_path_safety(&request(&["/r/.env"]), &Rules::default()), PermissionDecision::allow());
         assert!(matches!(decide_by_path_safety(&request(&["/r/.env"]), &rules), PermissionDecision::Ask { .. }));

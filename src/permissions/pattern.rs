@@ -349,7 +349,8 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for text in ["", " ", "~/.ssh/**", "~", "../lib/**", "./a/../../b", "src/*/../b", "src/[ab", "src/{a", "src/a}"] {
+        for text in ["", " ", "~/.ssh/**", "~", "../lib/**", "./a/../../b", "src/*/../b", "src/[ab", "src/{a", "src/a}"]
+        {
             assert!(Content::parse(text, Form::Parenthesis).is_err(), "{text:?}");
         }
         for text in ["", "  "] {

@@ -13,12 +13,12 @@ use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
 use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind};
 use crate::error::Result as SdkResult;
+use crate::model::PermissionRequestId;
 use crate::permissions::{
     Answer, Barriers, Confirmation, ConfirmationRequest, ConfirmationScope, Known, Listed, Outcome, PermissionDecision,
     PermissionRequest, PermissionUpdates, Place, ToolMeta, Verdict, as_stated, decide, decide_by_mode, denial,
     forbidden_paths, locate, question, sensitive_paths,
 };
-use crate::model::PermissionRequestId;
 use crate::registry::Registered;
 
 /// A call that may run.
@@ -195,12 +195,7 @@ impl Pipeline {
         Ok(again)
     }
 
-    async fn confirm(
-        &self,
-        request: &PermissionRequest,
-        reasons: &str,
-        cx: &CallContext,
-    ) -> Result<(), Refusal> {
+    async fn confirm(&self, request: &PermissionRequest, reasons: &str, cx: &CallContext) -> Result<(), Refusal> {
         let name = &request.tool_name;
         let Some(port) = &self.confirmation else {
             return match self.config.fallback {

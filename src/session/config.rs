@@ -249,7 +249,8 @@ impl SessionConfig {
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
-        let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation).with_rules(rules);
+        let pipeline =
+            Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation).with_rules(rules);
         let gate = pipeline.cleanup().clone();
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
