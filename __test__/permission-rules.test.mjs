@@ -459,6 +459,39 @@ describe('rules a Session learns', () => {
     assert.match(key.output, /holds keys or credentials/);
   });
 
+  test('a denial that is learned while somebody is asked comes before the answer', async (t) => {
+    let answer;
+    const asking = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const permissionHandler = async ({ toolName }) => {
+      if (toolName === 'Run') return { behavior: 'ask' };
+      return { behavior: 'allow', updatedPermissions: [add('deny', 'Run')] };
+    };
+    const teaches = tool('Teach', async () => answer({ approved: true }));
+    const confirmationHandler = { requestConfirmation: () => asking };
+    const options = { tools: [runs, teaches], permissionHandler, confirmationHandler };
+    const { results: all } = await turn(t, ['Run', 'Teach'], options);
+    const run = all.find(({ name }) => name === 'Run') ?? all[0];
+    assert.match(run.output, /denied by the permission rule "Run" of this Session/);
+  });
+
+  test('a denial of a handler is kept, whatever becomes of its call', async (t) => {
+    const permissionHandler = async ({ toolName }) => {
+      if (toolName === 'Run') return { behavior: 'allow' };
+      return { behavior: 'allow', updatedInput: { n: 'wrong' }, updatedPermissions: [add('deny', 'Run')] };
+    };
+    const parameters = { type: 'object', properties: { n: { type: 'number' } } };
+    const teaches = tool('Teach', async () => 'never', { parameters });
+    const { session } = await open(t, [calls('Teach'), calls('Run'), 'x'], {
+      tools: [teaches, runs],
+      permissionHandler,
+    });
+    const [taught, run] = results(await ask(session));
+    assert.match(taught.output, /number/);
+    assert.match(run.output, /denied by the permission rule/);
+  });
+
   test('a handler is told of what was allowed, and denies all the same', async (t) => {
     const seen = [];
     const permissionHandler = async ({ toolName, sessionApproved }) => {

@@ -5,8 +5,11 @@
 //! judge again. Every doubt ends in a refusal with type `permission_denied`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
 
 use super::refusal::Refusal;
 use super::validate::Validated;
@@ -20,6 +23,9 @@ use crate::permissions::{
     forbidden_paths, locate, question, sensitive_paths,
 };
 use crate::registry::Registered;
+
+/// Longest wait for calls before this one to find out where their paths lead.
+const LONGEST_TURN: Duration = Duration::from_millis(100);
 
 /// A call that may run.
 pub(super) struct Permitted {
@@ -59,18 +65,20 @@ impl Pipeline {
         let mut answer = self.ask(&case, cx).await?;
         let wishes = Wishes::taken_from(&mut answer)
             .map_err(|why| Refusal::denied(format!("the permission handler failed: {why}")))?;
-        if let Some(update) = wishes.input {
-            prepared = self.rewrite(&tool, prepared, update, cx).await?;
-            // What a call does depends on its input, so a rewrite may have left what was judged.
-            case = self.case(&tool, &prepared, cx).await?;
-        }
-        let settled = self.carry_out(&case, answer, cx).await;
-        // After the decision: rules that were learned with this call are for later ones.
+        let settled = async {
+            if let Some(update) = wishes.input {
+                prepared = self.rewrite(&tool, prepared, update, cx).await?;
+                // What a call does depends on its input, so a rewrite may have left what was judged.
+                case = self.case(&tool, &prepared, cx).await?;
+            }
+            self.carry_out(&case, answer, cx).await.map(|()| prepared)
+        };
+        let settled = settled.await;
+        // After the decision, whatever it is: rules that were learned with this call are for later ones.
         if let Some(updates) = wishes.updates {
             self.session_rules.apply(updates);
         }
-        settled?;
-        Ok((Permitted { tool, call_id, prepared }, wishes.effects))
+        Ok((Permitted { prepared: settled?, tool, call_id }, wishes.effects))
     }
 
     /// Applies `PermissionUpdate[]` of a call that ended well. Later calls are judged by them.
@@ -120,6 +128,7 @@ impl Pipeline {
 
     /// Where the paths of a call lead. Costs a look at the file system where somebody judges by it.
     async fn places(&self, prepared: &Prepared, cx: &CallContext) -> Result<Vec<Place>, Refusal> {
+        let Some(_turn) = cx.cancel.run_until(self.turn()).await else { return Err(Refusal::cancelled(&cx.cancel)) };
         let subject = &prepared.subject;
         if subject.affected_paths.is_empty() {
             return Ok(Vec::new());
@@ -131,14 +140,18 @@ impl Pipeline {
         let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
         let prepare =
             PrepareContext { session_id: None, snapshot: Arc::clone(&cx.snapshot), cancel: cx.cancel.clone() };
-        let locating = async {
-            // One after the other: calls of a turn must not overtake each other on their way to slots and files.
-            let _turn = self.locating.acquire().await;
-            prepare.blocking(move |_| locate(&subject, &snapshot)).await
-        };
-        match cx.cancel.run_until(locating).await {
+        match cx.cancel.run_until(prepare.blocking(move |_| locate(&subject, &snapshot))).await {
             Some(places) => Ok(places?),
             None => Err(Refusal::cancelled(&cx.cancel)),
+        }
+    }
+
+    /// The turn of a call to look at its paths: calls do not overtake each other on their way to slots and files because
+    /// only some of them have paths. A file system that hangs holds the others up for no longer than they would notice.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        match self.locating.try_acquire() {
+            Ok(turn) => Some(turn),
+            Err(_) => timeout(LONGEST_TURN, self.locating.acquire()).await.ok()?.ok(),
         }
     }
 

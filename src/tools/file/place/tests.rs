@@ -90,13 +90,3 @@ fn claiming_never_overwrites_and_leaves_no_temporary_file() {
     assert_eq!(names, ["f", "g"]);
     assert_eq!(fs::read_to_string(root.join("sub/f")).unwrap(), "inside");
 }
-
-#[test]
-fn a_root_that_is_a_single_file_can_be_opened() {
-    let (_dir, root, _, _) = world();
-    let file = root.join("sub/f");
-    let snapshot = ContextSnapshot { filesystem_roots: vec![file.clone()], ..ContextSnapshot::default() };
-    let roots = Roots::from_snapshot(&snapshot).unwrap();
-    let place = Place::open(&roots, &file, Parents::Existing).unwrap();
-    assert_eq!(place.stat().unwrap().unwrap().size, 6);
-}

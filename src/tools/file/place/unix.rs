@@ -39,7 +39,7 @@ impl Place {
     /// [`PlaceError::Moved`]: a link stands in the way, or the path is in no root. The directory cannot be opened.
     pub fn open(roots: &Roots, canonical: &Path, parents: Parents) -> Result<Self, PlaceError> {
         let (root, below) = roots.locate(canonical).ok_or(PlaceError::Moved)?;
-        // A root may be a single file; then its own directory is where the walk starts.
+        // The path may be a root itself; then the directory of the root is where the walk starts.
         let (start, below) = match (below.file_name(), root.parent(), root.file_name()) {
             (Some(_), ..) => (root, below),
             (None, Some(parent), Some(name)) => (parent, Path::new(name)),
