@@ -709,7 +709,7 @@ describe('the paths of a custom tool', () => {
   });
 });
 
-describe('a callback that rejects after its request was cancelled', () => {
+describe('a callback that rejects after its request was cancelled', { concurrency: 3 }, () => {
   for (const port of ['permissionHandler', 'confirmationHandler', 'checking hook']) {
     test(`${port}: nobody hears of it, and the Session works again`, async () => {
       const program = `
@@ -728,7 +728,8 @@ describe('a callback that rejects after its request was cancelled', () => {
             hooks: { PermissionRequest: [async (input) => late ? answer(input) : { action: 'continue' }] },
           },
         }[${JSON.stringify(port)}];
-        const session = await open([calls('T'), calls('T'), 'x', calls('T'), 'y'], {
+        const script = ({ messages }) => (messages.at(-1).role === 'tool' ? 'x' : calls('T'));
+        const session = await open(script, {
           tools: [tool('T', async () => 'ran', { kind: 'execute' })], ...options });
         const results = async () => {
           const all = [];
@@ -745,9 +746,12 @@ describe('a callback that rejects after its request was cancelled', () => {
         late = undefined;
         fail(new Error('too late'));
         await aborting;
-        for (let i = 0; i < 10; i++) await macrotask();
-        await session.send('go');
-        say(JSON.stringify((await results()).map((result) => result.output)));
+        let outputs;
+        do {
+          await session.send('go');
+          outputs = (await results()).map((result) => result.output);
+        } while (/still cleaning up/.test(outputs[0]));
+        say(JSON.stringify(outputs));
         await session.close();
         say('closed');`;
       const ended = await run(program, { flags: ['--unhandled-rejections=strict'] });
