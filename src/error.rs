@@ -60,6 +60,12 @@ pub enum ErrorCode {
     ToolValidationError,
     /// A tool definition cannot be registered.
     ToolDefinitionError,
+    /// An observer of tool calls could not store a boundary, so what comes after it did not happen.
+    ToolLifecycleFailed,
+    /// Middleware around a tool call threw or broke one of its rules.
+    ToolMiddlewareFailed,
+    /// A terminal failure happened in this Session: no tool runs in it any more.
+    SessionQuarantined,
 }
 
 impl ErrorCode {
@@ -92,6 +98,9 @@ impl ErrorCode {
             Self::ToolExecutionError => "TOOL_EXECUTION_ERROR",
             Self::ToolValidationError => "TOOL_VALIDATION_ERROR",
             Self::ToolDefinitionError => "TOOL_DEFINITION_ERROR",
+            Self::ToolLifecycleFailed => "TOOL_LIFECYCLE_FAILED",
+            Self::ToolMiddlewareFailed => "TOOL_MIDDLEWARE_FAILED",
+            Self::SessionQuarantined => "SESSION_QUARANTINED",
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::contract::{ContextSnapshot, PermissionMode, ToolEffect};
 use crate::error::{Error, Result};
 use crate::host::{CancelToken, EnvSnapshot};
 use crate::model::{Message, ModelUsage, ResultSubtype, Role, SessionEvent, SessionId, TokenUsage, ToolCall};
-use crate::pipeline::{CallContext, CallReport, Pipeline};
+use crate::pipeline::{CallContext, CallReport, InvocationLifecycle, Pipeline};
 use crate::providers::{Model, ModelRequest, ToolDeclarations};
 use crate::registry::{ExposurePolicy, SourcePolicy};
 
@@ -193,7 +193,7 @@ impl Request<'_> {
                 Next::Tools => {
                     self.conversation.unique_call_ids(&mut calls);
                     let assistant = Arc::new(Message::assistant(text, reasoning, calls));
-                    let exit = self.run_tools(&assistant, exposure).await;
+                    let exit = self.run_tools(&assistant, exposure).await?;
                     if self.options.cancel.is_cancelled() {
                         return Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
                     }
@@ -252,12 +252,11 @@ impl Request<'_> {
 
     /// Runs the calls of a turn, publishes their results as they come, and puts them into the history in declared
     /// order. Gives the final text when a result ends the request.
-    async fn run_tools(&mut self, assistant: &Arc<Message>, exposure: Arc<ExposurePolicy>) -> Option<String> {
+    ///
+    /// # Errors
+    /// A durable boundary could not be stored, or no tool may run any more.
+    async fn run_tools(&mut self, assistant: &Arc<Message>, exposure: Arc<ExposurePolicy>) -> Result<Option<String>> {
         let calls = &assistant.tool_calls;
-        for call in calls {
-            let input = tool_use_input(&call.arguments);
-            self.events.push_event(&SessionEvent::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
-        }
         let cx = CallContext {
             session_id: self.options.session_id.clone(),
             message_id: assistant.id.clone(),
@@ -266,28 +265,46 @@ impl Request<'_> {
             exposure,
             host_env: self.options.host_env.clone(),
             cancel: self.options.cancel.clone(),
+            steer: CancelToken::new(),
         };
+        let mut observers = Vec::with_capacity(calls.len());
+        for call in calls {
+            observers.push(self.pipeline.scheduled(call, &cx).await?);
+            let input = tool_use_input(&call.arguments);
+            self.events.push_event(&SessionEvent::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
+        }
         let serial = self.options.mode == PermissionMode::Plan || calls.len() == 1;
-        let mut settled: Vec<Option<Settled>> = calls.iter().map(|_| None).collect();
+        let mut settled: Vec<Option<Result<Settled>>> = calls.iter().map(|_| None).collect();
+        let observed = calls.iter().zip(observers);
         if serial {
-            for (call, slot) in calls.iter().zip(&mut settled) {
-                *slot = Some(self.run_call(call, &cx).await);
+            for ((call, observer), slot) in observed.zip(&mut settled) {
+                *slot = Some(self.run_call(call, observer, &cx).await);
             }
         } else {
             let this = &*self;
             let cx = &cx;
-            let mut running: FuturesUnordered<_> =
-                calls.iter().enumerate().map(|(at, call)| async move { (at, this.run_call(call, cx).await) }).collect();
+            let mut running: FuturesUnordered<_> = observed
+                .enumerate()
+                .map(|(at, (call, observer))| async move { (at, this.run_call(call, observer, cx).await) })
+                .collect();
             while let Some((at, result)) = running.next().await {
                 settled[at] = Some(result);
             }
         }
-        self.record(assistant, settled.into_iter().flatten().collect())
+        // All calls have settled before one that could not be stored ends the request.
+        let exit = self.record(assistant, settled.into_iter().flatten().collect::<Result<_>>()?);
+        self.pipeline.terminal_failure().map_or(Ok(exit), Err)
     }
 
-    async fn run_call(&self, call: &ToolCall, cx: &CallContext) -> Settled {
+    async fn run_call(
+        &self,
+        call: &ToolCall,
+        observer: Option<Arc<dyn InvocationLifecycle>>,
+        cx: &CallContext,
+    ) -> Result<Settled> {
         let yields = Arc::new(CallYields::new(self.events.clone(), cx.cancel.clone(), call));
-        let report = self.pipeline.run(call, cx, yields.clone()).await;
+        let report = self.pipeline.run_observed(call, cx, yields.clone(), observer).await;
+        self.pipeline.settled(call, &report, cx).await?;
         let output = report.outcome.model().to_raw();
         self.events.push_event(&SessionEvent::ToolResult {
             id: call.id.clone(),
@@ -296,7 +313,7 @@ impl Request<'_> {
             display: report.outcome.display().and_then(|display| serde_json::to_value(display).ok()),
             is_error: report.outcome.is_error(),
         });
-        Settled { report, output, effects: yields.take_effects() }
+        Ok(Settled { report, output, effects: yields.take_effects() })
     }
 
     fn record(&mut self, assistant: &Arc<Message>, settled: Vec<Settled>) -> Option<String> {

@@ -214,6 +214,7 @@ impl From<WholeResult> for ToolOutcome {
                     kind: error.r#type,
                     code: error.code,
                     details: error.details,
+                    terminal: false,
                 },
                 metadata,
             }),

@@ -132,6 +132,13 @@ pub trait AnyTool: Send + Sync + 'static {
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
 
+    /// Behaviour of a call with these arguments, never more than declared. Arguments nothing can be said about count as
+    /// [`Behavior::unknown`].
+    fn behavior_of(&self, arguments: &Arguments) -> Behavior {
+        let _ = arguments;
+        self.spec().behavior
+    }
+
     /// Does the work; see [`Tool::execute`].
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome>;
 }
@@ -155,8 +162,16 @@ impl<T: Tool> AnyTool for T {
                 }
                 params = parse(&arguments)?;
             }
-            Ok(Prepared { behavior: self.behavior(&params), subject: self.subject(&params), arguments })
+            let behavior = resolved(self, &params);
+            Ok(Prepared { behavior, subject: self.subject(&params), arguments })
         })
+    }
+
+    fn behavior_of(&self, arguments: &Arguments) -> Behavior {
+        match parse(arguments) {
+            Ok(params) => resolved(self, &params),
+            Err(_) => Tool::spec(self).behavior.unknown(),
+        }
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
@@ -167,6 +182,16 @@ impl<T: Tool> AnyTool for T {
             }
         })
     }
+}
+
+/// What the tool says of this call, held against its declaration.
+fn resolved<T: Tool>(tool: &T, params: &T::Params) -> Behavior {
+    let declared = Tool::spec(tool).behavior;
+    let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tool.behavior(params)));
+    if said.is_err() {
+        tracing::error!(tool = %Tool::spec(tool).name, "the tool cannot say what this call does");
+    }
+    declared.narrowed(said.ok())
 }
 
 fn parse<P: DeserializeOwned>(arguments: &Arguments) -> Result<P, ToolFailure> {

@@ -129,6 +129,9 @@ impl PermissionDecision {
 pub struct ConfirmationRequest {
     /// Always `permission` here.
     pub r#type: &'static str,
+    /// Id of the question, where an observer of durable boundaries gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_request_id: Option<String>,
     /// Resolved kind.
     pub kind: ToolKind,
     /// Tool name.

@@ -8,7 +8,10 @@ mod artifacts;
 mod catalog;
 mod direct;
 mod invoke;
+mod lifecycle;
+mod middleware;
 mod permit;
+mod quarantine;
 mod refusal;
 mod resolve;
 mod schedule;
@@ -22,7 +25,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, YieldSink};
+use crate::contract::{Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolOutcome, YieldSink};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
@@ -31,6 +34,10 @@ use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
 pub use direct::run_direct;
+pub use lifecycle::{
+    InvocationLifecycle, PermissionResolution, ScheduledCall, SettledCall, StartedCall, ToolLifecycle, Verdict,
+};
+pub use middleware::{CoreCall, CoreRequest, CoreStep, MiddlewareCall, ToolMiddleware};
 pub use schedule::Limits;
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
@@ -87,6 +94,8 @@ pub struct CallContext {
     pub host_env: EnvSnapshot,
     /// The request's token.
     pub cancel: CancelToken,
+    /// Fires when a new instruction takes over; calls that may be interrupted then stop.
+    pub steer: CancelToken,
 }
 
 /// The end of a call.
@@ -102,6 +111,14 @@ pub struct CallReport {
     pub exit_loop: bool,
 }
 
+impl CallReport {
+    /// A call a stage ended before its tool ran.
+    fn refused(refusal: refusal::Refusal, input: String) -> Self {
+        let refusal::Refusal { outcome, exit_loop } = refusal;
+        Self { outcome: *outcome, input, duration: Duration::ZERO, exit_loop }
+    }
+}
+
 /// Runs tool calls of one Session.
 pub struct Pipeline {
     registry: Arc<ToolRegistry>,
@@ -114,6 +131,10 @@ pub struct Pipeline {
     cleanup: CleanupGate,
     artifacts: Artifacts,
     tasks: Tasks,
+    middleware: Option<Arc<dyn ToolMiddleware>>,
+    lifecycle: Option<Arc<dyn ToolLifecycle>>,
+    lease: Option<Arc<dyn ExecutionLease>>,
+    quarantine: quarantine::Quarantine,
 }
 
 impl Pipeline {
@@ -136,6 +157,10 @@ impl Pipeline {
             cleanup,
             artifacts: Artifacts::default(),
             tasks: Tasks::new(),
+            middleware: None,
+            lifecycle: None,
+            lease: None,
+            quarantine: quarantine::Quarantine::default(),
         }
     }
 
@@ -163,14 +188,42 @@ impl Pipeline {
 
     /// Runs one call to its result. Never fails: every failure is a result for the model.
     pub async fn run(&self, call: &ToolCall, cx: &CallContext, yields: Arc<dyn YieldSink>) -> CallReport {
-        let mut report = match self.stages(call, cx, yields).await {
-            Ok(report) => report,
-            Err(refusal) => CallReport {
-                outcome: *refusal.outcome,
-                input: call.arguments.clone(),
-                duration: Duration::ZERO,
-                exit_loop: refusal.exit_loop,
+        self.run_observed(call, cx, yields, None).await
+    }
+
+    /// The same for a call that [`Pipeline::scheduled`] gave an observer.
+    pub async fn run_observed(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
+        let invocation = invocation.as_ref();
+        let report = match (&self.middleware, validate::parse_arguments(&call.arguments)) {
+            (Some(middleware), Ok(arguments)) => match self.admit(cx).await {
+                Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
             },
+            // What is no invocation has nothing to be wrapped.
+            _ => self.core(call, None, cx, yields, invocation).await,
+        };
+        self.note_end(&report.outcome);
+        report
+    }
+
+    /// All stages of a call. `arguments` replace those of the model.
+    async fn core(
+        &self,
+        call: &ToolCall,
+        arguments: Option<Arguments>,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
+        let mut report = match self.stages(call, arguments, cx, yields, invocation).await {
+            Ok(report) => report,
+            Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
         };
         self.settle(call, cx, &mut report).await;
         self.after_tool(call, cx, &mut report).await;
@@ -180,14 +233,27 @@ impl Pipeline {
     async fn stages(
         &self,
         call: &ToolCall,
+        arguments: Option<Arguments>,
         cx: &CallContext,
         yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<CallReport, refusal::Refusal> {
-        refusal::Refusal::unless_quiet(&self.cleanup)?;
+        self.admit(cx).await?;
         let resolved = self.resolve(call, cx)?;
-        let validated = self.validate(resolved, cx).await?;
-        let permitted = self.permit(validated, cx).await?;
+        let validated = self.validate(resolved, arguments, cx).await?;
+        let permitted = self.permit(validated, cx, invocation).await?;
         let scheduled = self.schedule(permitted, cx).await?;
-        Ok(self.invoke(scheduled, cx, yields).await)
+        self.may_act(cx).await?;
+        self.execution_started(&scheduled.prepared, cx, invocation).await?;
+        let report = self.invoke(scheduled, cx, yields).await;
+        // A result of work that somebody else has taken over must not be believed.
+        self.may_act(cx).await?;
+        Ok(report)
+    }
+
+    /// Nothing terminal happened, the lease is held, and nothing that was cancelled still acts.
+    async fn admit(&self, cx: &CallContext) -> Result<(), refusal::Refusal> {
+        self.may_act(cx).await?;
+        refusal::Refusal::unless_quiet(&self.cleanup)
     }
 }

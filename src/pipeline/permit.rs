@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::lifecycle::{InvocationLifecycle, PermissionResolution, Verdict};
 use super::refusal::Refusal;
 use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
@@ -26,7 +27,12 @@ pub(super) struct Permitted {
 }
 
 impl Pipeline {
-    pub(super) async fn permit(&self, call: Validated, cx: &CallContext) -> Result<Permitted, Refusal> {
+    pub(super) async fn permit(
+        &self,
+        call: Validated,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> Result<Permitted, Refusal> {
         let Validated { tool, call_id, mut prepared } = call;
         let mut request = self.request(&tool, &prepared, cx);
         if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
@@ -77,7 +83,7 @@ impl Pipeline {
             }
             PermissionDecision::Ask { .. } if request.session_approved => Ok(Permitted { tool, call_id, prepared }),
             PermissionDecision::Ask { message } => {
-                self.confirm(&request, message.as_deref(), cx).await?;
+                self.confirm(&request, message.as_deref(), cx, invocation).await?;
                 Ok(Permitted { tool, call_id, prepared })
             }
         }
@@ -138,6 +144,7 @@ impl Pipeline {
         request: &PermissionRequest,
         reason: Option<&str>,
         cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(), Refusal> {
         let name = &request.tool_name;
         let Some(port) = &self.confirmation else {
@@ -151,10 +158,29 @@ impl Pipeline {
                 ))),
             };
         };
-        let details = details(request, reason);
+        let mut details = details(request, reason);
+        let id = self.permission_requested(&details, &request.input, cx, invocation).await?;
+        details.permission_request_id.clone_from(&id);
         let (port, cancel) = (Arc::clone(port), cx.cancel.clone());
         let ask = Box::pin(async move { port.confirm(&details, &cancel).await });
-        let answer = match self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await {
+        let answer = self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await;
+        if let Some(permission_request_id) = id {
+            let (decision, reason, scope) = match &answer {
+                None => (Verdict::Cancel, None, None),
+                Some(Err(error)) => (Verdict::Deny, Some(error.message.clone()), None),
+                Some(Ok(Confirmation { approved: true, reason, scope, .. })) => {
+                    (Verdict::Allow, reason.clone(), Some(*scope))
+                }
+                Some(Ok(Confirmation { reason, .. })) => (Verdict::Deny, reason.clone(), None),
+            };
+            let resolution = PermissionResolution { permission_request_id, decision, reason, scope };
+            let stored = self.permission_resolved(resolution, cx, invocation).await;
+            // A cancellation stays one; that it could not be stored is told with it.
+            if let Err(refusal) = stored {
+                return Err(if answer.is_none() { Refusal::cancelled(&cx.cancel).and(refusal) } else { refusal });
+            }
+        }
+        let answer = match answer {
             None => return Err(Refusal::cancelled(&cx.cancel)),
             Some(Err(error)) => {
                 return Err(Refusal::denied(format!("the confirmation handler failed: {}", error.message)));
@@ -228,6 +254,7 @@ fn details(request: &PermissionRequest, reason: Option<&str>) -> ConfirmationReq
     }
     ConfirmationRequest {
         r#type: "permission",
+        permission_request_id: None,
         kind: request.tool_kind,
         tool_name: name.clone(),
         args: request.input.clone(),

@@ -234,6 +234,7 @@ fn context(mode: PermissionMode) -> CallContext {
         exposure: Arc::new(ExposurePolicy { mode, ..ExposurePolicy::default() }),
         host_env: EnvSnapshot::default(),
         cancel: CancelToken::new(),
+        steer: CancelToken::new(),
     }
 }
 
