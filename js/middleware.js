@@ -13,3 +13,8 @@ export function composeMiddleware(middleware, terminal) {
   };
   return (request) => run(0, request);
 }
+
+/** Middleware around tool calls, outermost first: that of the options, then that of the plugins in their order. */
+export function toolMiddlewareOf({ middleware }, plugins) {
+  return [...(middleware?.tool ?? []), ...plugins.flatMap((plugin) => plugin.middleware?.tool ?? [])];
+}

@@ -5,10 +5,13 @@ import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
+import { toolMiddlewareOf } from './middleware.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
 import { authoredExecute, describeTool } from './tool.js';
+import { toolLifecycleOf } from './tool-lifecycle.js';
+import { aroundTools } from './tool-middleware.js';
 
 const JSON_RESULT = 0;
 const TEXT_RESULT = 1;
@@ -67,7 +70,6 @@ const NOT_YET = [
   'durableExecutionLeaseStore',
   'executionLease',
   'mcpServers',
-  'middleware',
   'providerRegistry',
   'sandbox',
   'sessionEventStore',
@@ -113,6 +115,8 @@ export class Session {
   #tools;
   #permission;
   #hooks;
+  #toolMiddleware;
+  #toolLifecycle;
   #confirmation;
   #defaultContext;
   #model;
@@ -146,6 +150,8 @@ export class Session {
     const plugins = pluginsOf(options);
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
     this.#hooks = hooksOf(options, plugins);
+    this.#toolMiddleware = toolMiddlewareOf(options, plugins);
+    this.#toolLifecycle = toolLifecycleOf(options);
     this.#permission = permissionHandler;
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
@@ -159,6 +165,8 @@ export class Session {
           key: this.#key,
           permission: permissionHandler !== undefined,
           confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
+          toolMiddleware: this.#toolMiddleware.length > 0,
+          toolLifecycle: this.#toolLifecycle !== undefined,
         }),
         encodeOptions({
           profile,
@@ -395,6 +403,12 @@ export class Session {
         case 'confirmation':
           answer = this.#confirm(withSignal(args[0], 'abortSignal', this.#calls.open(id)));
           break;
+        case 'middleware':
+          answer = this.#runMiddleware(this.#calls.open(id), ...args);
+          break;
+        case 'lifecycle':
+          answer = this.#toolLifecycle.handle(...args);
+          break;
         case 'hook': {
           const [event, index, input] = args;
           const callback = this.#hooks.get(event)[index];
@@ -447,14 +461,23 @@ export class Session {
     const context = this.#context(open, definition, messageId, permissionMode);
     const execute = authoredExecute(definition);
     if (execute !== undefined) return execute(params, context);
-    return this.#drainExecution(open, definition.execute(params, context), definition.name);
+    return this.#drainExecution(open, definition.execute(params, context), `execute of tool ${definition.name}`);
+  }
+
+  #runMiddleware(open, toolName, input, messageId, permissionMode) {
+    const context = this.#context(open, {}, messageId, permissionMode);
+    const core = {
+      start: (name, sameContext, text) => call(native.coreStart, this.#handle, open.id, name, sameContext, text),
+      next: () => this.#operations.runUnheld((operation) => call(native.coreNext, this.#handle, open.id, operation)),
+    };
+    const request = Object.freeze({ toolName, input: deepFreeze(input), context });
+    const execution = aroundTools(this.#toolMiddleware, core, request);
+    return this.#drainExecution(open, execution, `middleware around ${toolName}`);
   }
 
   /** Runs the generator protocol: yields cross one by one, the result is a whole ToolResult. */
-  async #drainExecution(open, execution, name) {
-    if (typeof execution?.next !== 'function') {
-      throw new TypeError(`execute of tool ${name} must return an async generator; make the tool with defineTool()`);
-    }
+  async #drainExecution(open, execution, what) {
+    if (typeof execution?.next !== 'function') throw new TypeError(`${what} must return an async generator`);
     try {
       for (;;) {
         const step = await execution.next();

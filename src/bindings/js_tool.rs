@@ -151,7 +151,7 @@ fn success(model: ModelContent) -> ToolSuccess {
 }
 
 /// JSON text of a plain result, or of a whole `ToolResult` behind the facade's mark.
-fn outcome(json: String) -> ToolOutcome {
+pub(super) fn outcome(json: String) -> ToolOutcome {
     match json.strip_prefix('\u{1}') {
         None => match RawValue::from_string(json) {
             Ok(raw) => ToolOutcome::Success(success(ModelContent::Json(raw))),
@@ -236,7 +236,7 @@ fn broken(why: &str) -> ToolFailure {
     )
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::env::EnvPort;
 use crate::contract::YieldSink;
 use crate::error::{Cause, Error, ErrorCode};
+use crate::pipeline::CoreCall;
 
 /// Kinds of entries; `js/mailbox.js` reads them.
 mod entry {
@@ -37,6 +38,7 @@ pub enum Answer {
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     yields: Option<Arc<dyn YieldSink>>,
+    core: Option<Arc<CoreCall>>,
 }
 
 #[derive(Default)]
@@ -103,13 +105,24 @@ impl Mailbox {
 
     /// Calls a callback: `arguments` is JSON text of the entry's tail, for instance `3,{"a":1},"call_1"`.
     pub fn call(self: &Arc<Self>, port: &str, arguments: &str, yields: Option<Arc<dyn YieldSink>>) -> JsCall {
+        self.call_around(port, arguments, yields, None)
+    }
+
+    /// The same for a callback that may start the core of a tool call.
+    pub fn call_around(
+        self: &Arc<Self>,
+        port: &str,
+        arguments: &str,
+        yields: Option<Arc<dyn YieldSink>>,
+        core: Option<Arc<CoreCall>>,
+    ) -> JsCall {
         let (answer, receiver) = oneshot::channel();
         let id = {
             let mut state = self.lock();
             state.next_call = state.next_call.wrapping_add(1);
             let id = state.next_call;
             if !state.closed {
-                state.calls.insert(id, Waiting { answer, yields });
+                state.calls.insert(id, Waiting { answer, yields, core });
             }
             id
         };
@@ -129,6 +142,11 @@ impl Mailbox {
     /// Where the yields of a call go.
     pub fn yields_of(&self, id: u32) -> Option<Arc<dyn YieldSink>> {
         self.lock().calls.get(&id).and_then(|waiting| waiting.yields.clone())
+    }
+
+    /// The core a call of middleware is around.
+    pub fn core_of(&self, id: u32) -> Option<Arc<CoreCall>> {
+        self.lock().calls.get(&id).and_then(|waiting| waiting.core.clone())
     }
 
     /// How many calls wait for JavaScript.

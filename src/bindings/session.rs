@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::env::NativeEnv;
 use super::error::thrown;
+use super::js_around::{JsLifecycle, JsMiddleware};
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
@@ -33,8 +34,8 @@ const ENDED: u32 = u32::MAX;
 
 /// What the facade holds for a Session.
 pub struct NativeSession {
-    session: Arc<Session>,
-    mailbox: Arc<Mailbox>,
+    pub(super) session: Arc<Session>,
+    pub(super) mailbox: Arc<Mailbox>,
     /// The last request that was started, for polling it in place.
     task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
@@ -74,6 +75,10 @@ struct Wiring {
     permission: bool,
     #[serde(default)]
     confirmation: bool,
+    #[serde(default)]
+    tool_middleware: bool,
+    #[serde(default)]
+    tool_lifecycle: bool,
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
@@ -109,6 +114,8 @@ pub fn open_session(
                 permission: wiring.permission.then(|| ports.clone() as _),
                 confirmation: wiring.confirmation.then(|| ports.clone() as _),
                 hooks: Some(ports),
+                middleware: wiring.tool_middleware.then(|| Arc::new(JsMiddleware::new(Arc::clone(&mailbox))) as _),
+                lifecycle: wiring.tool_lifecycle.then(|| Arc::new(JsLifecycle::new(Arc::clone(&mailbox))) as _),
             },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )

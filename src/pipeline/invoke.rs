@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::schedule::Scheduled;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
-    BoxFuture, InterruptBehavior, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolServices, YieldSink,
+    BoxFuture, InterruptBehavior, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolServices,
+    YieldSink,
 };
 use crate::host::{CancelReason, CancelToken};
 use crate::model::ToolUseId;

@@ -361,8 +361,8 @@ fn is_timeout(outcome: &ToolOutcome) -> bool {
 
 fn failed(error: &Error) -> ToolOutcome {
     let message = format!("Tool middleware failed: {}", error.message);
-    let mut failure = ToolError::new(ToolErrorType::ExecutionError, message)
-        .with_code(ErrorCode::ToolMiddlewareFailed.as_str());
+    let mut failure =
+        ToolError::new(ToolErrorType::ExecutionError, message).with_code(ErrorCode::ToolMiddlewareFailed.as_str());
     failure.details = error.cause.as_ref().and_then(|cause| serde_json::to_value(cause).ok());
     ToolOutcome::Error(ToolFailure::from(failure))
 }

@@ -20,6 +20,8 @@ mod tool_hooks;
 mod validate;
 
 #[cfg(test)]
+mod boundary_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -200,16 +202,16 @@ impl Pipeline {
         invocation: Option<Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
         let invocation = invocation.as_ref();
-        let report = match (&self.middleware, validate::parse_arguments(&call.arguments)) {
-            (Some(middleware), Ok(arguments)) => match self.admit(cx).await {
+        if let Some(middleware) = &self.middleware
+            && let Ok(arguments) = validate::parse_arguments(&call.arguments)
+        {
+            return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
                 Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
-            },
-            // What is no invocation has nothing to be wrapped.
-            _ => self.core(call, None, cx, yields, invocation).await,
-        };
-        self.note_end(&report.outcome);
-        report
+            };
+        }
+        // What is no invocation has nothing to be wrapped.
+        self.core(call, None, cx, yields, invocation).await
     }
 
     /// All stages of a call. `arguments` replace those of the model.
@@ -225,6 +227,7 @@ impl Pipeline {
             Ok(report) => report,
             Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
         };
+        self.note_end(&report.outcome);
         self.settle(call, cx, &mut report).await;
         self.after_tool(call, cx, &mut report).await;
         report

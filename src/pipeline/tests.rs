@@ -19,20 +19,20 @@ use crate::schema::Schema;
 
 /// What happened, in order.
 #[derive(Default)]
-struct Log(Mutex<Vec<String>>);
+pub(super) struct Log(pub(super) Mutex<Vec<String>>);
 
 impl Log {
-    fn note(&self, what: impl Into<String>) {
+    pub(super) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
     }
-    fn taken(&self) -> Vec<String> {
+    pub(super) fn taken(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
 /// How many calls run, and how many ran at once.
 #[derive(Default)]
-struct Gauge {
+pub(super) struct Gauge {
     now: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -57,7 +57,7 @@ impl Drop for Inside {
 }
 
 /// What a fake tool does when it runs.
-enum Deed {
+pub(super) enum Deed {
     Answers(String),
     Ends(fn() -> ToolOutcome),
     Panics,
@@ -134,7 +134,7 @@ impl AnyTool for Fake {
     }
 }
 
-struct Silent;
+pub(super) struct Silent;
 
 impl YieldSink for Silent {
     fn emit(&self, _: ToolYield) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -173,21 +173,27 @@ impl ConfirmationPort for Person {
 
 /// A pipeline under construction.
 #[derive(Default)]
-struct Bench {
-    builder: RegistryBuilder,
-    config: PipelineConfig,
-    permission: Option<Arc<dyn PermissionPort>>,
-    confirmation: Option<Arc<dyn ConfirmationPort>>,
-    log: Arc<Log>,
-    gauge: Arc<Gauge>,
+pub(super) struct Bench {
+    pub(super) builder: RegistryBuilder,
+    pub(super) config: PipelineConfig,
+    pub(super) permission: Option<Arc<dyn PermissionPort>>,
+    pub(super) confirmation: Option<Arc<dyn ConfirmationPort>>,
+    pub(super) log: Arc<Log>,
+    pub(super) gauge: Arc<Gauge>,
 }
 
 impl Bench {
-    fn tool(self, name: &str, kind: ToolKind, deed: Deed) -> Self {
+    pub(super) fn tool(self, name: &str, kind: ToolKind, deed: Deed) -> Self {
         self.tool_with(name, kind, deed, |_| {})
     }
 
-    fn tool_with(mut self, name: &str, kind: ToolKind, deed: Deed, edit: impl FnOnce(&mut ToolSpec)) -> Self {
+    pub(super) fn tool_with(
+        mut self,
+        name: &str,
+        kind: ToolKind,
+        deed: Deed,
+        edit: impl FnOnce(&mut ToolSpec),
+    ) -> Self {
         let schema = Schema::compile(
             r#"{"type":"object","properties":{"n":{"type":"integer"},"d":{"type":"string","default":"filled"}}}"#,
         )
@@ -199,7 +205,7 @@ impl Bench {
         self
     }
 
-    fn judged(
+    pub(super) fn judged(
         mut self,
         decide: impl Fn(&PermissionRequest) -> Result<PermissionDecision> + Send + Sync + 'static,
     ) -> Self {
@@ -207,7 +213,7 @@ impl Bench {
         self
     }
 
-    fn confirmed(
+    pub(super) fn confirmed(
         mut self,
         confirm: impl Fn(&ConfirmationRequest) -> Result<Confirmation> + Send + Sync + 'static,
     ) -> Self {
@@ -220,12 +226,12 @@ impl Bench {
         self
     }
 
-    fn build(self) -> Pipeline {
+    pub(super) fn build(self) -> Pipeline {
         Pipeline::new(Arc::new(self.builder.build()), self.config, self.permission, self.confirmation)
     }
 }
 
-fn context(mode: PermissionMode) -> CallContext {
+pub(super) fn context(mode: PermissionMode) -> CallContext {
     CallContext {
         session_id: SessionId::new("session"),
         message_id: MessageId::generate(),
@@ -238,24 +244,24 @@ fn context(mode: PermissionMode) -> CallContext {
     }
 }
 
-fn call(name: &str, arguments: impl ToString) -> ToolCall {
+pub(super) fn call(name: &str, arguments: impl ToString) -> ToolCall {
     ToolCall { id: format!("call of {name}"), name: name.into(), arguments: arguments.to_string() }
 }
 
-async fn run(pipeline: &Pipeline, call: &ToolCall, cx: &CallContext) -> CallReport {
+pub(super) async fn run(pipeline: &Pipeline, call: &ToolCall, cx: &CallContext) -> CallReport {
     pipeline.run(call, cx, Arc::new(Silent)).await
 }
 
-fn error(report: &CallReport) -> (ToolErrorType, String, String) {
+pub(super) fn error(report: &CallReport) -> (ToolErrorType, String, String) {
     let error = report.outcome.error().expect("an error result");
     (error.kind, error.code.clone().unwrap_or_default(), error.message.clone())
 }
 
-fn text(report: &CallReport) -> &str {
+pub(super) fn text(report: &CallReport) -> &str {
     report.outcome.model().as_text()
 }
 
-const YOLO: PermissionMode = PermissionMode::Yolo;
+pub(super) const YOLO: PermissionMode = PermissionMode::Yolo;
 
 #[tokio::test]
 async fn stages_come_in_their_order_and_a_rewrite_is_prepared_again() {

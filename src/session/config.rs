@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort};
-use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
+use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle, ToolMiddleware};
 use crate::providers::Model;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
@@ -131,6 +131,10 @@ pub struct Ports {
     pub confirmation: Option<Arc<dyn ConfirmationPort>>,
     /// Hooks.
     pub hooks: Option<Arc<dyn HookPort>>,
+    /// Middleware around tool calls.
+    pub middleware: Option<Arc<dyn ToolMiddleware>>,
+    /// Observer of durable boundaries of tool calls.
+    pub lifecycle: Option<Arc<dyn ToolLifecycle>>,
 }
 
 /// What a Session is made of.
@@ -245,7 +249,13 @@ impl SessionConfig {
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
-        let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
+        let mut pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
+        if let Some(middleware) = ports.middleware {
+            pipeline = pipeline.with_middleware(middleware);
+        }
+        if let Some(lifecycle) = ports.lifecycle {
+            pipeline = pipeline.with_lifecycle(lifecycle);
+        }
         let gate = pipeline.cleanup().clone();
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
