@@ -341,6 +341,8 @@ export interface SessionOptions {
   sessionEndHookTimeoutMs?: number;
   /** Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`. */
   plugins?: readonly AgentPlugin[];
+  /** Observer of the durable boundaries of tool calls. Default: none. */
+  toolLifecycle?: ToolExecutionLifecycle;
   /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
   memoryManager?: MemoryManager;
 }
@@ -880,6 +882,22 @@ export interface ModelConfig {
   readonly maxOutputTokens?: number;
 }
 
+/** What a call does, in dimensions of their own: none follows from another. */
+export interface ToolBehavior {
+  /** What class of action it is. */
+  kind: ToolKind;
+  /** Whether repeating it is safe. */
+  sideEffect: ToolSideEffect;
+  /** Whether it only looks: runs without a question, and in plan mode. */
+  isReadOnly: boolean;
+  /** Whether it may use a file together with other calls that read it. */
+  isConcurrencySafe: boolean;
+  /** Whether it is asked about in every mode. */
+  isDestructive: boolean;
+  /** What a `now` input does to it. */
+  interruptBehavior: 'block' | 'cancel';
+}
+
 /** A running tool: yields updates, returns the result. */
 export type ToolExecution<TData extends JsonValue = JsonValue> = AsyncGenerator<ToolYield, ToolResult<TData>, void>;
 
@@ -1233,6 +1251,87 @@ export interface ConfirmationResponse {
   feedback?: string;
   /** Answers by question, for `'askUserQuestion'`. */
   answers?: Record<string, string | string[]>;
+}
+
+/**
+ * Observes and blocks the durable boundaries of tool calls: what a callback is told is about to happen, and does not
+ * happen unless the callback resolves. For applications that store what their agents do.
+ *
+ * Order of a call: `onToolScheduled`, the `tool_use` event, (`onPermissionRequested`, the question,
+ * `onPermissionResolved`), `onExecutionStarted`, the tool, `onToolSettled`, the `tool_result` event.
+ *
+ * Calls whose arguments are no JSON object are not told of. Without an observer calls run as ever.
+ *
+ * **Contract** for all callbacks
+ * - Awaited. May take as long as they like; a cancelled request waits 5 seconds for them. One that is still pending
+ *   then makes the Session refuse new tool calls, and `close()` reject with code `SESSION_BUSY`, until it settles.
+ * - May throw or reject: the step does not happen. `onToolScheduled` and `onToolSettled` end the request with an
+ *   `error` event of code `TOOL_LIFECYCLE_FAILED`; the others make the call an error result with that code.
+ * - What they are given are copies.
+ */
+export interface ToolExecutionLifecycle {
+  /** Before a call is published. Resolves to the observer of this call, if it has one. */
+  onToolScheduled?(event: ToolScheduledLifecycle): Promise<ToolInvocationLifecycle | undefined>;
+  /** Before a result is published. */
+  onToolSettled?(event: ToolSettledLifecycle): Promise<void>;
+}
+
+/** A call that is about to be published. */
+export interface ToolScheduledLifecycle {
+  /** The call. */
+  toolCallId: ToolUseId;
+  /** The name the model called. */
+  toolName: string;
+  /** The model request that made the call. Absent in this version. */
+  modelAttemptId?: ModelAttemptId;
+  /** Arguments as the model sent them. */
+  modelInput: JsonObject;
+  /** Arguments the pipeline starts from. */
+  input: JsonObject;
+  /** What repeating the call may do, as far as its arguments tell. `'non_idempotent'` for an unknown tool. */
+  sideEffect: ToolSideEffect;
+  /** What a `now` input does to the call. */
+  interruptBehavior: 'block' | 'cancel';
+}
+
+/** A result that is about to be published. */
+export interface ToolSettledLifecycle {
+  /** The call. */
+  toolCallId: ToolUseId;
+  /** The name the model called. */
+  toolName: string;
+  /** How it ended. */
+  result: ToolResult;
+}
+
+/** The observer of one call; see {@link ToolExecutionLifecycle} for its contract. */
+export interface ToolInvocationLifecycle {
+  /** Before a person is asked. Resolves to the id of the question: a non-empty string. */
+  onPermissionRequested?(details: ConfirmationDetails, input: JsonObject): Promise<PermissionRequestId>;
+  /** Before the answer counts; also for a question that was cancelled. Only told of questions that were given an id. */
+  onPermissionResolved?(resolution: ToolPermissionResolution): Promise<void>;
+  /** Before the tool runs. */
+  onExecutionStarted?(event: ToolExecutionStartedLifecycle): Promise<void>;
+}
+
+/** What became of a question. */
+export interface ToolPermissionResolution {
+  /** The id `onPermissionRequested` gave. */
+  permissionRequestId: PermissionRequestId;
+  /** `'cancel'`: the request ended before there was an answer. */
+  decision: 'allow' | 'deny' | 'cancel';
+  /** The reason that was given. */
+  reason?: string;
+  /** How long an approval lasts. */
+  scope?: 'once' | 'session';
+}
+
+/** A tool that is about to run, or middleware that has answered in its place. */
+export interface ToolExecutionStartedLifecycle {
+  /** Final arguments. */
+  input: JsonObject;
+  /** Resolved for them. */
+  sideEffect: ToolSideEffect;
 }
 
 /** A message in the shape models exchange. */
@@ -1634,6 +1733,10 @@ export type SdkErrorCode =
   | 'TOOL_VALIDATION_ERROR'
   /** A tool definition cannot be registered. */
   | 'TOOL_DEFINITION_ERROR'
+  /** `toolLifecycle` could not store a boundary of a call. */
+  | 'TOOL_LIFECYCLE_FAILED'
+  /** Something ran out of control, so no tool runs in this Session any more; open a new one. */
+  | 'SESSION_QUARANTINED'
   /** The Session is closed. */
   | 'SESSION_CLOSED'
   /** `stream` without a pending request. */

@@ -201,7 +201,14 @@ describe('what breaks', () => {
     let called = 0;
     const { session } = await open(t, [{ toolCalls: [{ name: 'Echo', input: '{' }] }, 'done'], {
       tools: [echo()],
-      middleware: { tool: [(request, next) => (called++, next(request))] },
+      middleware: {
+        tool: [
+          (request, next) => {
+            called += 1;
+            return next(request);
+          },
+        ],
+      },
     });
     const [result] = results(await ask(session));
     assert.equal(result.isError, true);

@@ -397,6 +397,18 @@ export class Session {
         case 'tool':
           answer = this.#runTool(this.#calls.open(id), ...args);
           break;
+        case 'behavior': {
+          const [index, params] = args;
+          answer = this.#tools[index].resolveBehavior(params);
+          break;
+        }
+        case 'validate': {
+          const [index, params, permissionMode] = args;
+          const definition = this.#tools[index];
+          const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
+          answer = Promise.resolve(definition.validate(params, context)).then((found) => found ?? null);
+          break;
+        }
         case 'permission':
           answer = this.#permission(withSignal(args[0], 'signal', this.#calls.open(id)));
           break;

@@ -75,6 +75,7 @@ export function describeTool(definition, index) {
   checkSideEffect(sideEffect);
   checkSchema(name, parameters);
   return {
+    ...(authored.has(definition) ? undefined : describeRuntime(name, definition)),
     name,
     aliases,
     displayName,
@@ -87,6 +88,19 @@ export function describeTool(definition, index) {
     services,
     requiresRuntime,
   };
+}
+
+/** What only the runtime protocol can say of a tool. */
+function describeRuntime(name, definition) {
+  const { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars } = definition;
+  const runtime = { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars };
+  for (const callback of ['resolveBehavior', 'validate']) {
+    const given = definition[callback];
+    if (given === undefined) continue;
+    if (typeof given !== 'function') throw new TypeError(`tool ${name}: ${callback} must be a function`);
+    runtime[callback] = true;
+  }
+  return { runtime };
 }
 
 export async function collectToolExecution(execution, onYield) {

@@ -1,16 +1,18 @@
 //! A tool written in JavaScript as a tool of the contract. Registry, pipeline and permissions cannot tell.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::js_ports::until_settled;
+use super::js_ports::{ask, until_settled};
 use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, Subject,
-    ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
+    AnyTool, Arguments, Behavior, BoxFuture, Exposure, InterruptBehavior, ModelContent, PrepareContext, Prepared,
+    SideEffect, Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome,
+    ToolSpec, ToolSuccess,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::schema::Schema;
@@ -39,6 +41,58 @@ struct Definition {
     services: Vec<String>,
     #[serde(default)]
     requires_runtime: bool,
+    #[serde(default)]
+    runtime: Runtime,
+}
+
+/// What only a definition in the runtime protocol can say.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Runtime {
+    is_read_only: Option<bool>,
+    is_concurrency_safe: Option<bool>,
+    is_destructive: Option<bool>,
+    interrupt_behavior: Option<InterruptBehavior>,
+    max_result_size_chars: Option<NonZeroU32>,
+    resolve_behavior: bool,
+    validate: bool,
+}
+
+/// What a resolver said of one call.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Resolved {
+    kind: Option<ToolKind>,
+    side_effect: Option<SideEffect>,
+    is_read_only: Option<bool>,
+    is_concurrency_safe: Option<bool>,
+    is_destructive: Option<bool>,
+    interrupt_behavior: Option<InterruptBehavior>,
+}
+
+impl Resolved {
+    fn over(self, declared: Behavior) -> Behavior {
+        Behavior {
+            kind: self.kind.unwrap_or(declared.kind),
+            side_effect: self.side_effect.unwrap_or(declared.side_effect),
+            read_only: self.is_read_only.unwrap_or(declared.read_only),
+            concurrency_safe: self.is_concurrency_safe.unwrap_or(declared.concurrency_safe),
+            destructive: self.is_destructive.unwrap_or(declared.destructive),
+            interrupt: self.interrupt_behavior.unwrap_or(declared.interrupt),
+        }
+    }
+}
+
+/// What a tool's own check found wrong.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    message: String,
+    model: Option<Value>,
+    display: Option<crate::contract::Display>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    error_type: Option<ToolErrorType>,
 }
 
 /// A built-in tool that was handed in as a definition: it is registered as itself.
@@ -76,7 +130,9 @@ pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn Any
                 serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
             let schema = Schema::compile(definition.parameters.get())
                 .map_err(|error| bad(format!("parameters of tool \"{}\": {error}", definition.name)))?;
-            let tool = JsTool { spec: spec(definition, schema), index, mailbox: Arc::clone(mailbox) };
+            let Runtime { resolve_behavior, validate, .. } = definition.runtime;
+            let mailbox = Arc::clone(mailbox);
+            let tool = JsTool { spec: spec(definition, schema), index, mailbox, resolve_behavior, validate };
             Ok(Arc::new(tool) as Arc<dyn AnyTool>)
         })
         .collect()
@@ -84,7 +140,15 @@ pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn Any
 
 fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
     let kind = definition.kind.unwrap_or(ToolKind::Execute);
-    let behavior = Behavior::of(kind).with_side_effect(definition.side_effect.unwrap_or(SideEffect::NonIdempotent));
+    let declared = Behavior::of(kind).with_side_effect(definition.side_effect.unwrap_or(SideEffect::NonIdempotent));
+    let runtime = definition.runtime;
+    let behavior = Behavior {
+        read_only: runtime.is_read_only.unwrap_or(declared.read_only),
+        concurrency_safe: runtime.is_concurrency_safe.unwrap_or(declared.concurrency_safe),
+        destructive: runtime.is_destructive.unwrap_or(false),
+        interrupt: runtime.interrupt_behavior.unwrap_or(InterruptBehavior::Block),
+        ..declared
+    };
     let description = match definition.description {
         Description::Text(text) => text,
         Description::Structured(parts) => parts.render(),
@@ -96,6 +160,7 @@ fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
         exposure: definition.exposure.unwrap_or_default(),
         services: definition.services,
         requires_runtime: definition.requires_runtime,
+        max_result_chars: runtime.max_result_size_chars.map(|chars| chars.get() as usize),
         ..ToolSpec::new(definition.name, description, schema, behavior)
     }
 }
@@ -105,6 +170,40 @@ struct JsTool {
     /// Place in the facade's list of definitions.
     index: usize,
     mailbox: Arc<Mailbox>,
+    resolve_behavior: bool,
+    validate: bool,
+}
+
+impl JsTool {
+    /// The tool's own check.
+    async fn check(&self, arguments: &Arguments, cx: &PrepareContext) -> std::result::Result<(), ToolFailure> {
+        let mode = serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned());
+        let tail = format!("{},{},{mode}", self.index, arguments.to_json());
+        let invalid = |message: String| {
+            ToolError::new(ToolErrorType::ValidationError, message).with_code("TOOL_VALIDATION_ERROR")
+        };
+        match ask::<Option<Found>>(&self.mailbox, "validate", &tail, &cx.cancel).await {
+            Ok(None) => Ok(()),
+            Ok(Some(Found { message, model, display, metadata, error_type })) => {
+                let mut error = invalid(message.clone());
+                error.kind = error_type.unwrap_or(error.kind);
+                let model = model.map_or(ModelContent::Text(message), ModelContent::from);
+                Err(ToolFailure { display, metadata, ..ToolFailure::new(model, error) })
+            }
+            Err(error) => Err(invalid(format!("the check of {} failed: {}", self.spec.name, error.message)).into()),
+        }
+    }
+
+    /// What this call does.
+    async fn resolve(&self, arguments: &Arguments, cx: &PrepareContext) -> Behavior {
+        let declared = self.spec.behavior;
+        let tail = format!("{},{}", self.index, arguments.to_json());
+        let said = ask::<Resolved>(&self.mailbox, "behavior", &tail, &cx.cancel).await;
+        if let Err(error) = &said {
+            tracing::warn!(tool = %self.spec.name, %error, "resolveBehavior failed; the call counts as executing");
+        }
+        declared.narrowed(said.ok().map(|said| said.over(declared)))
+    }
 }
 
 impl AnyTool for JsTool {
@@ -115,10 +214,19 @@ impl AnyTool for JsTool {
     fn prepare<'a>(
         &'a self,
         arguments: Arguments,
-        _: &'a PrepareContext,
+        cx: &'a PrepareContext,
     ) -> BoxFuture<'a, std::result::Result<Prepared, ToolFailure>> {
         let subject = Subject { affected_paths: affected_paths(&arguments.object), ..Subject::default() };
-        Box::pin(std::future::ready(Ok(Prepared { arguments, behavior: self.spec.behavior, subject })))
+        if !self.validate && !self.resolve_behavior {
+            return Box::pin(std::future::ready(Ok(Prepared { arguments, behavior: self.spec.behavior, subject })));
+        }
+        Box::pin(async move {
+            if self.validate {
+                self.check(&arguments, cx).await?;
+            }
+            let behavior = if self.resolve_behavior { self.resolve(&arguments, cx).await } else { self.spec.behavior };
+            Ok(Prepared { arguments, behavior, subject })
+        })
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {

@@ -65,6 +65,8 @@ pub struct PrepareContext {
     pub session_id: Option<SessionId>,
     /// Roots, working directory and environment.
     pub snapshot: Arc<ContextSnapshot>,
+    /// Mode the call will be judged in.
+    pub permission_mode: PermissionMode,
     /// Fires when the call is cancelled.
     pub cancel: CancelToken,
 }

@@ -1,5 +1,7 @@
 //! Stage 2: the arguments are an object that matches the schema, and the tool's own checks hold.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::invoke::contained;
@@ -51,9 +53,13 @@ impl Pipeline {
         let prepare = PrepareContext {
             session_id: Some(cx.session_id.clone()),
             snapshot: cx.snapshot.clone(),
+            permission_mode: cx.mode,
             cancel: cx.cancel.clone(),
         };
-        match cx.cancel.run_until(contained(async { tool.tool.prepare(arguments, &prepare).await })).await {
+        let checked = Arc::clone(&tool.tool);
+        // Boxed and owned: a check that ignores the cancellation goes on behind the cleanup gate.
+        let work = Box::pin(contained(async move { checked.prepare(arguments, &prepare).await }));
+        match self.cleanup.race("a check of a tool's input", &self.tasks, &cx.cancel, work).await {
             Some(prepared) => {
                 let mut prepared = prepared??;
                 prepared.behavior = spec.behavior.narrowed(Some(prepared.behavior));
