@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { calls, open, tool } from './support/pipeline.mjs';
+import { checkBoundaries } from './support/invariants.mjs';
 import { ask, gate, only, results } from './support/run.mjs';
 import { until } from './support/session.mjs';
 
@@ -11,23 +12,29 @@ const echo = (execute = async (params) => ({ got: params })) =>
 
 /** An observer that notes everything with the time it was told, and fails at one boundary. */
 function observer(log, fails) {
-  const at = async (boundary, event, answer) => {
+  const at = async (boundary, callId, event, answer) => {
     log.push([`${boundary} begins`, event]);
     await new Promise(setImmediate);
     if (fails === boundary) throw Object.assign(new Error('disk full'), { code: 'ENOSPC' });
-    log.push([boundary, event]);
+    log.push([boundary, event, callId]);
     return answer;
   };
   return {
-    onToolScheduled: (event) =>
-      at('scheduled', event, {
-        onPermissionRequested: (details, input) => at('requested', { details, input }, `question-${event.toolCallId}`),
-        onPermissionResolved: (resolution) => at('resolved', resolution),
-        onExecutionStarted: (started) => at('started', started),
-      }),
-    onToolSettled: (event) => at('settled', event),
+    onToolScheduled: (event) => {
+      const id = event.toolCallId;
+      return at('scheduled', id, event, {
+        onPermissionRequested: (details, input) => at('requested', id, { details, input }, `question-${id}`),
+        onPermissionResolved: (resolution) => at('resolved', id, resolution),
+        onExecutionStarted: (started) => at('started', id, started),
+      });
+    },
+    onToolSettled: (event) => at('settled', event.toolCallId, event),
   };
 }
+
+/** `[boundary or event, callId]` of what was stored and read. */
+const boundariesOf = (log) =>
+  log.filter(([, , callId]) => callId !== undefined).map(([step, , callId]) => [step, callId]);
 
 async function observed(t, { fails, turns = [calls({ name: 'Echo', input: { a: 1 } }), 'done'], ...options } = {}) {
   const log = [];
@@ -50,9 +57,10 @@ async function observed(t, { fails, turns = [calls({ name: 'Echo', input: { a: 1
   await session.send('hi');
   const events = [];
   for await (const event of session.stream()) {
-    if (event.type === 'tool_use' || event.type === 'tool_result') log.push([event.type, event]);
+    if (event.type === 'tool_use' || event.type === 'tool_result') log.push([event.type, event, event.id]);
     events.push(event);
   }
+  checkBoundaries(boundariesOf(log));
   return { session, log, events, steps: log.map(([step]) => step).filter((step) => !step.endsWith('begins')) };
 }
 
