@@ -102,6 +102,7 @@ const all: Required<SessionOptions> = {
   hookTimeoutMs: 1000,
   sessionEndHookTimeoutMs: 1000,
   plugins: [{ name: 'p', tools: [] }],
+  toolLifecycle: { onToolSettled: async () => {} },
   memoryManager: {
     list: async () => [],
     get: async () => undefined,
