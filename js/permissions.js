@@ -4,23 +4,25 @@ import { ConfigError, call } from './errors.js';
 import { encodeOptions } from './json.js';
 import { native } from './native.js';
 
-/** The request without what is no data. */
-const requestText = ({ signal, ...request }) => JSON.stringify(request);
+/** What the decisions are made by: the request without its arguments and without what is no data. */
+const requestText = ({ signal, input, ...request }) => JSON.stringify(request);
 
 export function createModePermissionHandler(defaultMode = 'default') {
   if (typeof defaultMode !== 'string') throw new ConfigError('the default mode must be a permission mode');
+  call(native.checkMode, defaultMode);
   return async (request) => JSON.parse(call(native.decideMode, requestText(request), defaultMode));
 }
 
 export function createRuleBasedPermissionHandler(config = {}) {
-  // Checked now, not when the first call is judged: a misspelt list would deny nothing.
-  const lists = encodeOptions(config);
-  call(native.decideRules, JSON.stringify({ toolName: '', toolMeta: {} }), lists);
-  return async (request) => JSON.parse(call(native.decideRules, requestText(request), lists));
+  // Parsed now, not when the first call is judged: a misspelt list or rule would deny nothing.
+  const rules = call(native.compileRules, encodeOptions(config));
+  return async (request) => JSON.parse(call(native.decideRules, requestText(request), rules));
 }
 
-export function createPathSafetyPermissionHandler({ explicitAllowRules = [] } = {}) {
-  const rules = JSON.stringify(explicitAllowRules);
+export function createPathSafetyPermissionHandler(options = {}) {
+  if (options === null || typeof options !== 'object') throw new ConfigError('path safety takes an object of options');
+  const { explicitAllowRules = [] } = options;
+  const rules = call(native.compileAllowRules, encodeOptions(explicitAllowRules));
   return async (request) => JSON.parse(call(native.decidePaths, requestText(request), rules));
 }
 
@@ -28,7 +30,11 @@ export function createCompositePermissionHandler(handlers, strategy = 'first-win
   if (strategy !== 'first-wins' && strategy !== 'deny-wins') {
     throw new ConfigError(`strategy must be "first-wins" or "deny-wins", got ${JSON.stringify(strategy)}`);
   }
+  if (!Array.isArray(handlers)) throw new ConfigError('handlers must be an array of permission handlers');
   const active = handlers.filter((handler) => handler !== undefined);
+  if (active.some((handler) => typeof handler !== 'function')) {
+    throw new ConfigError('each of the handlers must be a function or undefined');
+  }
   return async (request) => {
     let input = request.input;
     let ask;

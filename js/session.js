@@ -31,6 +31,7 @@ const DATA_OPTIONS = [
   'disallowedTools',
   'toolSourcePolicy',
   'permissionMode',
+  'permissions',
   'confirmationFallback',
   'systemPrompt',
   'maxTurns',

@@ -355,6 +355,12 @@ impl Request<'_> {
                     patched = true;
                     self.discover(&patch);
                 }
+                // What a call yielded was parsed when it was yielded; a call that failed teaches nothing.
+                ToolEffect::PermissionUpdates { updates } if !is_error => {
+                    if let Err(error) = self.pipeline.apply_permission_updates(&updates) {
+                        tracing::warn!(%error, "permission updates of a tool mean nothing and are left out");
+                    }
+                }
                 ToolEffect::RuntimePatch { .. }
                 | ToolEffect::ContextPatch { .. }
                 | ToolEffect::PermissionUpdates { .. } => {}

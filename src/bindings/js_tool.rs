@@ -15,6 +15,7 @@ use crate::contract::{
     ToolSpec, ToolSuccess,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
+use crate::permissions::argument_paths;
 use crate::schema::Schema;
 use crate::tools;
 
@@ -216,7 +217,7 @@ impl AnyTool for JsTool {
         arguments: Arguments,
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, std::result::Result<Prepared, ToolFailure>> {
-        let subject = Subject { affected_paths: affected_paths(&arguments.object), ..Subject::default() };
+        let subject = Subject { affected_paths: argument_paths(&arguments.object), ..Subject::default() };
         if !self.validate && !self.resolve_behavior {
             return Box::pin(std::future::ready(Ok(Prepared { arguments, behavior: self.spec.behavior, subject })));
         }
@@ -346,25 +347,4 @@ fn broken(why: &str) -> ToolFailure {
 
 pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
-}
-
-/// Parameters that name paths by convention: `path`, `file`, `directory`, `*_path`, `*Path`, and the
-/// arrays `paths` and `files`.
-fn affected_paths(object: &Map<String, Value>) -> Vec<String> {
-    let mut paths: Vec<String> = Vec::new();
-    let mut add = |value: &Value| {
-        if let Some(path) = value.as_str().map(str::trim).filter(|path| !path.is_empty())
-            && !paths.iter().any(|known| known == path)
-        {
-            paths.push(path.to_owned());
-        }
-    };
-    for (key, value) in object {
-        if matches!(key.as_str(), "path" | "file" | "directory") || key.ends_with("_path") || key.ends_with("Path") {
-            add(value);
-        } else if matches!(key.as_str(), "paths" | "files") {
-            value.as_array().into_iter().flatten().for_each(&mut add);
-        }
-    }
-    paths
 }

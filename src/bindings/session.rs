@@ -17,10 +17,11 @@ use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
-use crate::contract::ToolYield;
+use crate::contract::{ToolEffect, ToolYield};
 use crate::error::{Error, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
+use crate::permissions::PermissionUpdates;
 use crate::providers::{self, ProviderConfig};
 use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Session, SessionConfig};
 
@@ -121,7 +122,12 @@ pub fn open_session(
         )
     });
     let parts = match parts {
-        Ok(parts) => parts,
+        Ok(parts) => {
+            if let Some(parent) = parent {
+                parts.pipeline.inherit_denials(parent.session.pipeline());
+            }
+            parts
+        }
         Err(error) => {
             mailbox.retire();
             return Err(thrown(&error));
@@ -329,6 +335,10 @@ pub fn refill(handle: &External<NativeSession>) {
 pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
     let item: ToolYield = serde_json::from_str(&item)
         .map_err(|error| thrown(&Error::config(format!("a tool yielded something that is no ToolYield: {error}"))))?;
+    if let ToolYield::Effect { effect: ToolEffect::PermissionUpdates { updates } } = &item {
+        // Said to the tool while it can still be: a denial that is not understood must not be lost in silence.
+        js(PermissionUpdates::parse(updates))?;
+    }
     let mailbox = Arc::clone(&handle.mailbox);
     let yields = mailbox.yields_of(call);
     let work = async move {

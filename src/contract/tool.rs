@@ -54,6 +54,10 @@ pub struct Subject {
     pub parts: Vec<String>,
     /// Paths the call touches.
     pub affected_paths: Vec<String>,
+    /// How the call spelled them before they were rewritten, in the same order; empty where they were not.
+    pub given_paths: Vec<String>,
+    /// Whether `affected_paths` are canonical and inside the authorised roots: the tool has made sure of both.
+    pub canonical: bool,
     /// Sentence for a confirmation, where the tool has a better one than the default.
     pub description: Option<String>,
 }
@@ -156,14 +160,18 @@ impl<T: Tool> AnyTool for T {
         Box::pin(async move {
             let mut params: T::Params = parse(&arguments)?;
             let rewrites = Tool::prepare(self, &params, cx).await?;
+            let mut given_paths = Vec::new();
             if !rewrites.is_empty() {
+                // A rule about the name the model used must not lose to the name of what it leads to.
+                given_paths = self.subject(&params).affected_paths;
                 for (key, value) in rewrites {
                     arguments.set(key, value);
                 }
                 params = parse(&arguments)?;
             }
             let behavior = resolved(self, &params);
-            Ok(Prepared { behavior, subject: self.subject(&params), arguments })
+            let subject = Subject { given_paths, ..self.subject(&params) };
+            Ok(Prepared { behavior, subject, arguments })
         })
     }
 

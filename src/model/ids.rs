@@ -54,4 +54,6 @@ id_types! {
     MessageId, "msg_";
     /// One tool call as the model named it.
     ToolUseId, "call_";
+    /// One question to whoever confirms.
+    PermissionRequestId, "perm_";
 }

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::places::Place;
 use crate::contract::{BoxFuture, PermissionMode, SideEffect, ToolKind};
 use crate::error::Result;
 use crate::host::CancelToken;
+use crate::model::PermissionRequestId;
 
 /// Facts about the call beyond its input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,9 +31,32 @@ pub struct ToolMeta {
     /// Signatures of what the call consists of, where it is more than one thing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+    /// Other names of the tool: rules that refuse or ask hold under these too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Where the affected paths lead, in their order, by every name rules may know them under.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<Place>,
     /// Sentence about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+}
+
+impl Default for ToolMeta {
+    /// The most conservative behaviour, and nothing else known.
+    fn default() -> Self {
+        Self {
+            side_effect: non_idempotent(),
+            is_read_only: false,
+            is_concurrency_safe: false,
+            is_destructive: false,
+            signature: None,
+            parts: Vec::new(),
+            aliases: Vec::new(),
+            paths: Vec::new(),
+            description: None,
+        }
+    }
 }
 
 fn non_idempotent() -> SideEffect {
@@ -129,9 +154,8 @@ impl PermissionDecision {
 pub struct ConfirmationRequest {
     /// Always `permission` here.
     pub r#type: &'static str,
-    /// Id of the question, where an observer of durable boundaries gave one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub permission_request_id: Option<String>,
+    /// Id of the question: the one an observer of durable boundaries gave it, where there is one.
+    pub permission_request_id: PermissionRequestId,
     /// Resolved kind.
     pub kind: ToolKind,
     /// Tool name.

@@ -1,8 +1,14 @@
-//! Allow, ask and deny lists matched on the permission signature.
+//! Allow, ask and deny lists: one engine for handlers, the options of a Session and the rules it learns.
 
 use serde::Deserialize;
 
+use super::call::Call;
 use super::request::{PermissionDecision, PermissionRequest};
+use super::rule::Rule;
+use crate::error::{Error, Result};
+
+#[cfg(test)]
+mod tests;
 
 /// `PermissionsConfig`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -16,132 +22,123 @@ pub struct RuleLists {
     pub deny: Vec<String>,
 }
 
-/// Whether one rule covers a signature: `*` covers all, a trailing `*` makes a prefix, anything else is exact.
-/// `Tool(content)` is read as `Tool:content`, with `Tool(content:*)` as the prefix form.
-pub fn rule_matches(rule: &str, signature: &str) -> bool {
-    let rule = rule.trim();
-    if let Some((tool, content)) = rule.strip_suffix(')').and_then(|open| open.split_once('(')) {
-        let content = content.strip_suffix(":*").map_or_else(|| content.to_owned(), |prefix| format!("{prefix}*"));
-        return matches_plain(&format!("{tool}:{content}"), signature);
-    }
-    matches_plain(rule, signature)
+/// Parsed lists.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
 }
 
-fn matches_plain(rule: &str, signature: &str) -> bool {
-    match rule.strip_suffix('*') {
-        Some(prefix) => signature.starts_with(prefix),
-        None => rule == signature,
-    }
+/// What lists say about a call.
+#[derive(Debug, Clone, Copy)]
+pub enum Verdict<'a> {
+    /// A rule refuses it.
+    Deny(&'a Rule),
+    /// Rules allow it. `specific`: by more than the name of its tool.
+    Allow {
+        /// Whether they name what the call is about.
+        specific: bool,
+    },
+    /// A rule wants it confirmed.
+    Ask(&'a Rule),
+    /// No rule is about it.
+    Silent,
 }
 
-/// Whether a rule is this signature, in either notation, and not merely its beginning.
-fn is_exact(rule: &str, signature: &str) -> bool {
-    let rule = rule.trim();
-    rule == signature
-        || rule.strip_suffix(')').and_then(|open| open.split_once('(')).is_some_and(|(tool, content)| {
-            signature.strip_prefix(tool).and_then(|rest| rest.strip_prefix(':')) == Some(content)
+impl Rules {
+    /// Parses lists; `what` names the option they come from.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR` naming the first rule that means nothing, and its place.
+    pub fn parse(lists: &RuleLists, what: &str) -> Result<Self> {
+        let parse = |list: &str, rules: &[String]| -> Result<Vec<Rule>> {
+            let numbered = rules.iter().enumerate();
+            let parsed = numbered.map(|(at, rule)| {
+                Rule::parse(rule).map_err(|error| Error::config(format!("{what}{list}[{at}]: {error}")))
+            });
+            parsed.collect()
+        };
+        Ok(Self {
+            allow: parse(".allow", &lists.allow)?,
+            ask: parse(".ask", &lists.ask)?,
+            deny: parse(".deny", &lists.deny)?,
         })
+    }
+
+    /// Parses rules that only allow, such as `explicitAllowRules`.
+    ///
+    /// # Errors
+    /// As [`Rules::parse`].
+    pub fn allowing(rules: &[String], what: &str) -> Result<Self> {
+        let parse = |(at, rule): (usize, &String)| {
+            Rule::parse(rule).map_err(|error| Error::config(format!("{what}[{at}]: {error}")))
+        };
+        Ok(Self { allow: rules.iter().enumerate().map(parse).collect::<Result<_>>()?, ..Self::default() })
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty()
+    }
+
+    /// The first list that is about the call: deny, allow, ask.
+    ///
+    /// A call of several parts, such as `a && b`, is denied or asked about for each of them. It is allowed by rules that
+    /// cover all of them together, or by one that is exactly its signature; a prefix of the whole says nothing about
+    /// the rest.
+    pub fn judge(&self, request: &PermissionRequest) -> Verdict<'_> {
+        if self.is_empty() {
+            return Verdict::Silent;
+        }
+        let call = Call::of(request);
+        if let Some(rule) = touching(self.deny.iter(), &call) {
+            Verdict::Deny(rule)
+        } else if let Some(specific) = allowing(self.allow.iter(), &call) {
+            Verdict::Allow { specific }
+        } else if let Some(rule) = touching(self.ask.iter(), &call) {
+            Verdict::Ask(rule)
+        } else {
+            Verdict::Silent
+        }
+    }
 }
 
-/// Decides by the lists: deny before allow before ask; no match asks.
-///
-/// A call of several parts, such as `a && b`, is denied or asked about for each of them. It is allowed by rules that
-/// cover all of them together, or by one that is exactly its signature; a prefix of the whole says nothing about the
-/// rest.
-pub fn decide_by_rules(request: &PermissionRequest, lists: &RuleLists) -> PermissionDecision {
-    let signature = request.signature();
-    let parts = &request.tool_meta.parts;
-    let covered = |rules: &[String], signature: &str| rules.iter().any(|rule| rule_matches(rule, signature));
-    let any = |rules: &[String]| covered(rules, signature) || parts.iter().any(|part| covered(rules, part));
-    let allowed = if parts.is_empty() {
-        covered(&lists.allow, signature)
-    } else {
-        lists.allow.iter().any(|rule| is_exact(rule, signature)) || parts.iter().all(|part| covered(&lists.allow, part))
-    };
-    if any(&lists.deny) {
-        PermissionDecision::deny(format!("denied by a permission rule for {signature}"))
-    } else if allowed {
-        PermissionDecision::allow()
-    } else if any(&lists.ask) {
-        PermissionDecision::ask(format!("a permission rule requires confirmation for {signature}"))
-    } else {
-        PermissionDecision::ask("no permission rule matches, so confirmation is required")
-    }
+/// The first rule that is about the call, for lists that refuse or ask.
+pub(super) fn touching<'a>(mut rules: impl Iterator<Item = &'a Rule>, call: &Call<'_>) -> Option<&'a Rule> {
+    rules.find(|rule| rule.touches(call))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contract::{SideEffect, ToolKind};
-    use crate::permissions::ToolMeta;
-
-    fn decide(content: &str, parts: &[&str], lists: &RuleLists) -> &'static str {
-        let request = PermissionRequest {
-            tool_name: "Bash".into(),
-            input: Default::default(),
-            permission_mode: None,
-            session_approved: false,
-            affected_paths: Vec::new(),
-            tool_kind: ToolKind::Execute,
-            tool_meta: ToolMeta {
-                side_effect: SideEffect::NonIdempotent,
-                is_read_only: false,
-                is_concurrency_safe: false,
-                is_destructive: false,
-                signature: Some(format!("Bash:{content}")),
-                parts: parts.iter().map(|part| format!("Bash:{part}")).collect(),
-                description: None,
-            },
-        };
-        match decide_by_rules(&request, lists) {
-            PermissionDecision::Allow { .. } => "allow",
-            PermissionDecision::Deny { .. } => "deny",
-            PermissionDecision::Ask { .. } => "ask",
-        }
+/// Whether rules allow the whole call, and if so, whether they name what it is about.
+pub(super) fn allowing<'a>(rules: impl Iterator<Item = &'a Rule> + Clone, call: &Call<'_>) -> Option<bool> {
+    if rules.clone().any(|rule| rule.is_whole(call)) {
+        return Some(call.content.is_some());
     }
-
-    #[test]
-    fn every_part_of_a_call_must_be_allowed_and_none_denied() {
-        let rules = |allow: &[&str], deny: &[&str]| RuleLists {
-            allow: allow.iter().map(|rule| (*rule).to_owned()).collect(),
-            deny: deny.iter().map(|rule| (*rule).to_owned()).collect(),
-            ask: Vec::new(),
-        };
-        let git = rules(&["Bash:git *", "Bash(ls:*)"], &["Bash:rm*"]);
-        let all = rules(&["Bash:*"], &["Bash:rm*"]);
-        for (content, parts, lists, expected) in [
-            ("git log", &[][..], &git, "allow"),
-            ("git log; touch x", &["git log", "touch x"], &git, "ask"),
-            ("git log && ls", &["git log", "ls"], &git, "allow"),
-            ("git log; rm x", &["git log", "rm x"], &git, "deny"),
-            ("git log; rm x", &["git log", "rm x"], &all, "deny"),
-            ("git log (", &["", "git log"], &git, "ask"),
-            ("a; b", &["a", "b"], &all, "allow"),
-            ("a (", &["", "a"], &all, "allow"),
-            ("a; b", &["a", "b"], &rules(&["Bash:a; b"], &[]), "allow"),
-            ("a; b", &["a", "b"], &rules(&["Bash(a; b)"], &[]), "allow"),
-            ("a; b", &["a", "b"], &rules(&["Bash:a*"], &[]), "ask"),
-            ("a; b", &["a", "b"], &rules(&["*"], &[]), "allow"),
-        ] {
-            assert_eq!(decide(content, parts, lists), expected, "{content} {lists:?}");
-        }
+    let mut specific = true;
+    for unit in call.units() {
+        let mut covering = rules.clone().filter(|rule| rule.covers(call, unit)).peekable();
+        covering.peek()?;
+        specific &= covering.any(Rule::is_specific);
     }
+    Some(specific)
+}
 
-    #[test]
-    fn rules_match_exactly_by_prefix_or_everything() {
-        for (rule, signature, expected) in [
-            ("*", "Bash:rm x", true),
-            ("Bash", "Bash", true),
-            ("Bash", "Bash:npm test", false),
-            ("Bash:npm test", "Bash:npm test", true),
-            ("Bash:npm test", "Bash:npm test -- x", false),
-            ("Bash:npm test*", "Bash:npm test -- x", true),
-            ("Bash(npm test)", "Bash:npm test", true),
-            ("Bash(npm test:*)", "Bash:npm test -- x", true),
-            ("Bash(npm test:*)", "Bash:npm run", false),
-            ("Read(/repo/*)", "Read:/repo/a.ts", true),
-        ] {
-            assert_eq!(rule_matches(rule, signature), expected, "{rule} on {signature}");
-        }
+/// Why a rule refuses a call. `origin` says where the rule stands.
+pub fn denial(rule: &Rule, origin: &str, request: &PermissionRequest) -> String {
+    format!("denied by the permission rule \"{}\"{origin} for {}", rule.text(), request.signature())
+}
+
+/// Why a rule asks.
+pub fn question(rule: &Rule, request: &PermissionRequest) -> String {
+    format!("the permission rule \"{}\" requires confirmation for {}", rule.text(), request.signature())
+}
+
+/// Decides by the lists alone: a call that no rule is about asks.
+pub fn decide_by_rules(request: &PermissionRequest, rules: &Rules) -> PermissionDecision {
+    match rules.judge(request) {
+        Verdict::Deny(rule) => PermissionDecision::deny(denial(rule, "", request)),
+        Verdict::Allow { .. } => PermissionDecision::allow(),
+        Verdict::Ask(rule) => PermissionDecision::ask(question(rule, request)),
+        Verdict::Silent => PermissionDecision::ask("no permission rule matches, so confirmation is required"),
     }
 }

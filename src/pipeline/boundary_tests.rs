@@ -121,7 +121,7 @@ async fn each_boundary_is_stored_before_its_step() {
     let log = Arc::new(Log::default());
     let pipeline = asked(&log, Deed::Answers("done".into()))
         .confirmed(|details| {
-            assert_eq!(details.permission_request_id.as_deref(), Some("question-1"));
+            assert_eq!(details.permission_request_id.as_str(), "question-1");
             yes(details)
         })
         .build()

@@ -65,7 +65,7 @@ pub struct SettledCall<'a> {
 /// What became of a question to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum QuestionEnd {
     /// Approved.
     Allow,
     /// Rejected, or the handler failed.
@@ -81,7 +81,7 @@ pub struct PermissionResolution {
     /// The id the observer gave the question.
     pub permission_request_id: String,
     /// The answer.
-    pub decision: Verdict,
+    pub decision: QuestionEnd,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

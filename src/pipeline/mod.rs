@@ -27,17 +27,19 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::{Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolOutcome, YieldSink};
+use tokio::sync::Semaphore;
+
+use crate::contract::{Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolOutcome, ToolYield, YieldSink};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
-use crate::permissions::{Approvals, ConfirmationPort, PermissionPort};
+use crate::permissions::{ConfirmationPort, PermissionPort, Rules, SessionRules};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
 pub use direct::run_direct;
 pub use lifecycle::{
-    InvocationLifecycle, PermissionResolution, ScheduledCall, SettledCall, StartedCall, ToolLifecycle, Verdict,
+    InvocationLifecycle, PermissionResolution, QuestionEnd, ScheduledCall, SettledCall, StartedCall, ToolLifecycle,
 };
 pub use middleware::{CoreCall, CoreRequest, CoreStep, MiddlewareCall, ToolMiddleware};
 pub use schedule::Limits;
@@ -128,7 +130,10 @@ pub struct Pipeline {
     permission: Option<Arc<dyn PermissionPort>>,
     confirmation: Option<Arc<dyn ConfirmationPort>>,
     hooks: Arc<Hooks>,
-    approvals: Approvals,
+    rules: Rules,
+    session_rules: SessionRules,
+    /// Turns of looking at where paths lead.
+    locating: Semaphore,
     scheduler: schedule::Scheduler,
     cleanup: CleanupGate,
     artifacts: Artifacts,
@@ -155,7 +160,9 @@ impl Pipeline {
             permission,
             confirmation,
             hooks: Arc::new(Hooks::none(SessionId::new(""))),
-            approvals: Approvals::default(),
+            rules: Rules::default(),
+            session_rules: SessionRules::default(),
+            locating: Semaphore::new(1),
             cleanup,
             artifacts: Artifacts::default(),
             tasks: Tasks::new(),
@@ -164,6 +171,13 @@ impl Pipeline {
             lease: None,
             quarantine: quarantine::Quarantine::default(),
         }
+    }
+
+    /// With the application's lists of rules.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// With the application's hooks; they should share [`Pipeline::cleanup`].
@@ -244,10 +258,13 @@ impl Pipeline {
         self.admit(cx).await?;
         let resolved = self.resolve(call, cx)?;
         let validated = self.validate(resolved, arguments, cx).await?;
-        let permitted = self.permit(validated, cx, invocation).await?;
+        let (permitted, effects) = self.permit(validated, cx, invocation).await?;
         let scheduled = self.schedule(permitted, cx).await?;
         self.may_act(cx).await?;
         self.execution_started(&scheduled.prepared, cx, invocation).await?;
+        for effect in effects {
+            yields.emit(ToolYield::Effect { effect }).await;
+        }
         let report = self.invoke(scheduled, cx, yields).await;
         // A result of work that somebody else has taken over must not be believed.
         self.may_act(cx).await?;

@@ -1,21 +1,24 @@
 //! Stage 3: the call is allowed, and its input is final.
 //!
-//! Order: plan mode, path safety, the application's handler (or the mode table where there is none), and, where
-//! somebody asks, a confirmation. Every doubt ends in a refusal with type `permission_denied`.
+//! Order: plan mode, path safety, rules that deny, `PermissionRequest` hooks, the application's handler (or the mode
+//! table where there is none), and, where somebody asks, a confirmation. Whatever rewrites the input, the first three
+//! judge again. Every doubt ends in a refusal with type `permission_denied`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::lifecycle::{InvocationLifecycle, PermissionResolution, Verdict};
+use super::lifecycle::{InvocationLifecycle, PermissionResolution, QuestionEnd};
 use super::refusal::Refusal;
 use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
-use crate::contract::{Behavior, PermissionMode, Prepared, ToolKind};
+use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind};
+use crate::error::Result as SdkResult;
+use crate::model::PermissionRequestId;
 use crate::permissions::{
-    Confirmation, ConfirmationRequest, ConfirmationScope, PermissionDecision, PermissionRequest, Sensitivity, ToolMeta,
-    decide_by_mode, decide_by_path_safety, sensitivity,
+    Answer, Barriers, Confirmation, ConfirmationRequest, ConfirmationScope, Known, Listed, Outcome, PermissionDecision,
+    PermissionRequest, PermissionUpdates, Place, ToolMeta, Verdict, as_stated, decide, decide_by_mode, denial,
+    forbidden_paths, locate, question, sensitive_paths,
 };
 use crate::registry::Registered;
 
@@ -26,98 +29,163 @@ pub(super) struct Permitted {
     pub prepared: Prepared,
 }
 
+/// A call that nothing refuses so far, with what is known of it.
+struct Case {
+    request: PermissionRequest,
+    known: Known,
+}
+
+/// What an answer that allows wants changed besides.
+#[derive(Default)]
+struct Wishes {
+    input: Option<Map<String, Value>>,
+    updates: Option<PermissionUpdates>,
+    effects: Vec<ToolEffect>,
+}
+
 impl Pipeline {
+    /// Gives the call with the effects of whoever allowed it.
     pub(super) async fn permit(
         &self,
         call: Validated,
         cx: &CallContext,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
-    ) -> Result<Permitted, Refusal> {
+    ) -> Result<(Permitted, Vec<ToolEffect>), Refusal> {
         let Validated { tool, call_id, mut prepared } = call;
-        let mut request = self.request(&tool, &prepared, cx);
-        if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
-            return Err(refuse(decide_by_mode(&request, cx.mode)));
-        }
-        if let PermissionDecision::Deny { message, .. } = decide_by_path_safety(&outside_roots(&request, cx), &[]) {
-            return Err(Refusal::denied(message));
-        }
-        let changes = self.hooks_permit(&request, cx).await?;
+        let mut case = self.case(&tool, &prepared, cx).await?;
+        let changes = self.hooks_permit(&case.request, cx).await?;
         if !changes.is_empty() {
             prepared = self.rewrite(&tool, prepared, changes, cx).await?;
-            request = self.request(&tool, &prepared, cx);
-            if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
-                return Err(refuse(decide_by_mode(&request, cx.mode)));
-            }
+            case = self.case(&tool, &prepared, cx).await?;
         }
-        let decision = match &self.permission {
-            None => with_sensitive_files(decide_by_mode(&request, cx.mode), &request),
-            Some(port) => {
-                let (port, request, cancel) = (Arc::clone(port), request.clone(), cx.cancel.clone());
-                let ask = Box::pin(async move { port.decide(&request, &cancel).await });
-                match self.cleanup.race("a permission callback", &self.tasks, &cx.cancel, ask).await {
-                    None => return Err(Refusal::cancelled(&cx.cancel)),
-                    Some(Err(error)) => {
-                        return Err(Refusal::denied(format!("the permission handler failed: {}", error.message)));
-                    }
-                    Some(Ok(decision)) => decision,
-                }
-            }
-        };
-        match decision {
-            PermissionDecision::Deny { .. } => Err(refuse(decision)),
-            PermissionDecision::Allow { updated_input, updated_permissions, .. } => {
-                if let Some(updates) = updated_permissions
-                    && let Err(error) = self.approvals.update(&updates)
-                {
-                    return Err(Refusal::denied(format!("the permission handler failed: updatedPermissions: {error}")));
-                }
-                if let Some(update) = updated_input {
-                    prepared = self.rewrite(&tool, prepared, update, cx).await?;
-                    // What a call does depends on its input, so a rewrite may have left the mode's bounds.
-                    let rewritten = self.request(&tool, &prepared, cx);
-                    if cx.mode == PermissionMode::Plan && !prepared.behavior.read_only {
-                        return Err(refuse(decide_by_mode(&rewritten, cx.mode)));
-                    }
-                }
-                Ok(Permitted { tool, call_id, prepared })
-            }
-            PermissionDecision::Ask { .. } if request.session_approved => Ok(Permitted { tool, call_id, prepared }),
-            PermissionDecision::Ask { message } => {
-                self.confirm(&request, message.as_deref(), cx, invocation).await?;
-                Ok(Permitted { tool, call_id, prepared })
-            }
+        let mut answer = self.ask(&case, cx).await?;
+        let wishes = Wishes::taken_from(&mut answer)
+            .map_err(|why| Refusal::denied(format!("the permission handler failed: {why}")))?;
+        if let Some(update) = wishes.input {
+            prepared = self.rewrite(&tool, prepared, update, cx).await?;
+            // What a call does depends on its input, so a rewrite may have left what was judged.
+            case = self.case(&tool, &prepared, cx).await?;
         }
+        let settled = self.carry_out(&case, answer, cx, invocation).await;
+        // After the decision: rules that were learned with this call are for later ones.
+        if let Some(updates) = wishes.updates {
+            self.session_rules.apply(updates);
+        }
+        settled?;
+        Ok((Permitted { tool, call_id, prepared }, wishes.effects))
     }
 
-    fn request(&self, tool: &Registered, prepared: &Prepared, cx: &CallContext) -> PermissionRequest {
-        let name = tool.spec().name.to_string();
-        let signature = match &prepared.subject.content {
-            Some(content) => format!("{name}:{content}"),
-            None => name.clone(),
-        };
-        let Behavior { kind, side_effect, read_only, concurrency_safe, destructive, .. } = prepared.behavior;
-        let parts = prepared.subject.parts.iter().map(|part| format!("{name}:{part}")).collect();
-        let session_approved = self.approvals.contains(&name, &signature);
-        PermissionRequest {
-            tool_name: name,
-            input: prepared.arguments.object.clone(),
-            permission_mode: Some(cx.mode),
-            session_approved,
-            affected_paths: prepared.subject.affected_paths.clone(),
-            tool_kind: kind,
-            tool_meta: ToolMeta {
-                side_effect,
-                is_read_only: read_only,
-                is_concurrency_safe: concurrency_safe,
-                is_destructive: destructive,
-                signature: Some(signature),
-                parts,
-                description: prepared.subject.description.clone(),
+    /// Applies `PermissionUpdate[]` of a call that ended well. Later calls are judged by them.
+    ///
+    /// # Errors
+    /// `CONFIG_ERROR`: one of them means nothing; none was applied.
+    pub fn apply_permission_updates(&self, updates: &Value) -> SdkResult<()> {
+        self.session_rules.apply(PermissionUpdates::parse(updates)?);
+        Ok(())
+    }
+
+    /// Takes over the denials another pipeline has learned.
+    pub fn inherit_denials(&self, parent: &Self) {
+        self.session_rules.inherit_denials(&parent.session_rules);
+    }
+
+    /// What is known of a call, unless something refuses it at once.
+    async fn case(&self, tool: &Registered, prepared: &Prepared, cx: &CallContext) -> Result<Case, Refusal> {
+        let places = self.places(prepared, cx).await?;
+        let mut request = request(tool, prepared, places, cx);
+        let standing = self.session_rules.standing(&request);
+        request.session_approved = standing.approved || standing.allowed;
+        let verdict = self.rules.judge(&request);
+        let plan = match cx.mode {
+            PermissionMode::Plan if !prepared.behavior.read_only => match decide_by_mode(&request, cx.mode) {
+                PermissionDecision::Deny { message, .. } => Some(message),
+                _ => None,
             },
+            _ => None,
+        };
+        let rule = match verdict {
+            Verdict::Deny(rule) => Some(denial(rule, "", &request)),
+            _ => self.session_rules.denial(&request),
+        };
+        if let Some(message) = (Barriers { plan, path: forbidden_paths(&request), rule }).first() {
+            return Err(Refusal::denied(message));
+        }
+        let listed = match verdict {
+            Verdict::Allow { specific } => Listed::Allow { specific },
+            Verdict::Ask(rule) => Listed::Ask(question(rule, &request)),
+            Verdict::Deny(_) | Verdict::Silent => Listed::Nothing,
+        };
+        let sensitive = sensitive_paths(&request);
+        let known = Known { listed, approved: standing.approved, allowed: standing.allowed, sensitive };
+        Ok(Case { request, known })
+    }
+
+    /// Where the paths of a call lead. Costs a look at the file system where somebody judges by it.
+    async fn places(&self, prepared: &Prepared, cx: &CallContext) -> Result<Vec<Place>, Refusal> {
+        let subject = &prepared.subject;
+        if subject.affected_paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let judged = self.permission.is_some() || !self.rules.is_empty() || !self.session_rules.is_empty();
+        if subject.canonical && !judged {
+            return Ok(as_stated(subject));
+        }
+        let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
+        let prepare = PrepareContext {
+            session_id: None,
+            snapshot: Arc::clone(&cx.snapshot),
+            permission_mode: cx.mode,
+            cancel: cx.cancel.clone(),
+        };
+        let locating = async {
+            // One after the other: calls of a turn must not overtake each other on their way to slots and files.
+            let _turn = self.locating.acquire().await;
+            prepare.blocking(move |_| locate(&subject, &snapshot)).await
+        };
+        match cx.cancel.run_until(locating).await {
+            Some(places) => Ok(places?),
+            None => Err(Refusal::cancelled(&cx.cancel)),
         }
     }
 
-    /// Merges a handler's rewrite and validates it again. Paths were already judged, so they may not change.
+    /// The application's handler, or the mode table where there is none.
+    async fn ask(&self, case: &Case, cx: &CallContext) -> Result<Answer, Refusal> {
+        let Some(port) = &self.permission else {
+            return Ok(Answer::Mode(decide_by_mode(&case.request, cx.mode)));
+        };
+        let (port, request, cancel) = (Arc::clone(port), case.request.clone(), cx.cancel.clone());
+        let ask = Box::pin(async move { port.decide(&request, &cancel).await });
+        match self.cleanup.race("a permission callback", &self.tasks, &cx.cancel, ask).await {
+            None => Err(Refusal::cancelled(&cx.cancel)),
+            Some(Err(error)) => Err(Refusal::denied(format!("the permission handler failed: {}", error.message))),
+            Some(Ok(decision)) => Ok(Answer::Handler(decision)),
+        }
+    }
+
+    /// Does what the decision about a call says, which may be to ask a person.
+    async fn carry_out(
+        &self,
+        case: &Case,
+        answer: Answer,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> Result<(), Refusal> {
+        match decide(&case.known, answer) {
+            Outcome::Run => {}
+            Outcome::Deny { message, interrupt } => {
+                let refusal = Refusal::denied(message);
+                return Err(if interrupt { refusal.ending_request() } else { refusal });
+            }
+            Outcome::Confirm(reasons) => self.confirm(&case.request, &reasons, cx, invocation).await?,
+        }
+        // Other calls may have taught the Session a denial while somebody thought about this one.
+        match self.session_rules.denial(&case.request) {
+            Some(message) => Err(Refusal::denied(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// Merges a rewrite and validates it again. Paths were already judged, so they may not change.
     async fn rewrite(
         &self,
         tool: &Registered,
@@ -142,7 +210,7 @@ impl Pipeline {
     async fn confirm(
         &self,
         request: &PermissionRequest,
-        reason: Option<&str>,
+        reasons: &str,
         cx: &CallContext,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(), Refusal> {
@@ -154,24 +222,26 @@ impl Pipeline {
                     "{name} needs a confirmation ({}) and this Session has no confirmationHandler; to allow it, set \
                      confirmationHandler or permissionHandler, choose another permissionMode, or set \
                      confirmationFallback to \"allow\"",
-                    reason.unwrap_or("user confirmation required"),
+                    reasons.replace('\n', "; "),
                 ))),
             };
         };
-        let mut details = details(request, reason);
+        let mut details = details(request, reasons);
         let id = self.permission_requested(&details, &request.input, cx, invocation).await?;
-        details.permission_request_id.clone_from(&id);
+        if let Some(id) = &id {
+            details.permission_request_id = PermissionRequestId::new(id.clone());
+        }
         let (port, cancel) = (Arc::clone(port), cx.cancel.clone());
         let ask = Box::pin(async move { port.confirm(&details, &cancel).await });
         let answer = self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await;
         if let Some(permission_request_id) = id {
             let (decision, reason, scope) = match &answer {
-                None => (Verdict::Cancel, None, None),
-                Some(Err(error)) => (Verdict::Deny, Some(error.message.clone()), None),
+                None => (QuestionEnd::Cancel, None, None),
+                Some(Err(error)) => (QuestionEnd::Deny, Some(error.message.clone()), None),
                 Some(Ok(Confirmation { approved: true, reason, scope, .. })) => {
-                    (Verdict::Allow, reason.clone(), Some(*scope))
+                    (QuestionEnd::Allow, reason.clone(), Some(*scope))
                 }
-                Some(Ok(Confirmation { reason, .. })) => (Verdict::Deny, reason.clone(), None),
+                Some(Ok(Confirmation { reason, .. })) => (QuestionEnd::Deny, reason.clone(), None),
             };
             let resolution = PermissionResolution { permission_request_id, decision, reason, scope };
             let stored = self.permission_resolved(resolution, cx, invocation).await;
@@ -196,46 +266,66 @@ impl Pipeline {
             return Err(Refusal::denied(format!("User rejected execution: {why}")).ending_request());
         }
         if scope == ConfirmationScope::Session {
-            self.approvals.add(request.signature());
+            self.session_rules.approve(request);
         }
         Ok(())
     }
 }
 
-fn refuse(decision: PermissionDecision) -> Refusal {
-    match decision {
-        PermissionDecision::Deny { message, interrupt } => {
-            let refusal = Refusal::denied(message);
-            if interrupt { refusal.ending_request() } else { refusal }
+impl Wishes {
+    /// # Errors
+    /// Something of it means nothing; what is not understood must not allow anything.
+    fn taken_from(answer: &mut Answer) -> Result<Self, String> {
+        let (Answer::Mode(decision) | Answer::Handler(decision)) = answer;
+        let PermissionDecision::Allow { updated_input, updated_permissions, effects } = decision else {
+            return Ok(Self::default());
+        };
+        let updates = updated_permissions.take().map(|updates| PermissionUpdates::parse(&updates)).transpose();
+        let effects: Vec<ToolEffect> = match effects.take() {
+            Some(effects) => serde_json::from_value(effects).map_err(|error| format!("effects: {error}"))?,
+            None => Vec::new(),
+        };
+        for effect in &effects {
+            if let ToolEffect::PermissionUpdates { updates } = effect {
+                PermissionUpdates::parse(updates).map_err(|error| format!("effects: {}", error.message))?;
+            }
         }
-        _ => Refusal::denied("permission denied"),
+        let updates = updates.map_err(|error| format!("updatedPermissions: {}", error.message))?;
+        Ok(Self { input: updated_input.take(), updates, effects })
     }
 }
 
-/// System directories are judged only outside of what the application authorised: a root such as `/root/app` or
-/// `/dev/shm/work` was chosen on purpose.
-fn outside_roots(request: &PermissionRequest, cx: &CallContext) -> PermissionRequest {
-    let inside = |path: &String| {
-        cx.snapshot.filesystem_roots.iter().any(|root| Path::new(path).starts_with(root))
-            && !Path::new(path).components().any(|part| part == std::path::Component::ParentDir)
+fn request(tool: &Registered, prepared: &Prepared, paths: Vec<Place>, cx: &CallContext) -> PermissionRequest {
+    let spec = tool.spec();
+    let name = spec.name.to_string();
+    let subject = &prepared.subject;
+    let signature = match &subject.content {
+        Some(content) => format!("{name}:{content}"),
+        None => name.clone(),
     };
-    let mut judged = request.clone();
-    judged.affected_paths.retain(|path| !inside(path) && sensitivity(path) != Some(Sensitivity::High));
-    judged
-}
-
-/// Without a handler of the application, keys and credentials are never touched silently, whatever the mode.
-fn with_sensitive_files(decision: PermissionDecision, request: &PermissionRequest) -> PermissionDecision {
-    let sensitive = request.affected_paths.iter().find(|path| sensitivity(path) == Some(Sensitivity::High));
-    match (decision, sensitive) {
-        (PermissionDecision::Allow { .. }, Some(path)) if !request.session_approved => {
-            PermissionDecision::ask(format!("{path} holds keys or credentials"))
-        }
-        (decision, _) => decision,
+    let Behavior { kind, side_effect, read_only, concurrency_safe, destructive, .. } = prepared.behavior;
+    PermissionRequest {
+        input: prepared.arguments.object.clone(),
+        permission_mode: Some(cx.mode),
+        session_approved: false,
+        affected_paths: subject.affected_paths.clone(),
+        tool_kind: kind,
+        tool_meta: ToolMeta {
+            side_effect,
+            is_read_only: read_only,
+            is_concurrency_safe: concurrency_safe,
+            is_destructive: destructive,
+            signature: Some(signature),
+            parts: subject.parts.iter().map(|part| format!("{name}:{part}")).collect(),
+            aliases: spec.aliases.iter().map(|alias| alias.to_string()).collect(),
+            paths,
+            description: subject.description.clone(),
+        },
+        tool_name: name,
     }
 }
 
-fn details(request: &PermissionRequest, reason: Option<&str>) -> ConfirmationRequest {
+fn details(request: &PermissionRequest, reasons: &str) -> ConfirmationRequest {
     let name = &request.tool_name;
     let action = match request.tool_kind {
         ToolKind::ReadOnly => "read",
@@ -243,23 +333,21 @@ fn details(request: &PermissionRequest, reason: Option<&str>) -> ConfirmationReq
         ToolKind::Execute => "execute",
     };
     let subject = request.tool_meta.description.clone().unwrap_or_else(|| request.signature().to_owned());
-    let mut message = format!("Allow {name} to {action}? {subject}");
-    if let Some(reason) = reason {
-        message.push('\n');
-        message.push_str(reason);
-    }
     let mut risks = Vec::new();
     if request.tool_meta.is_destructive {
         risks.push("the operation is destructive and may not be undone".to_owned());
     }
+    if let Some(risk) = sensitive_paths(request) {
+        risks.push(risk);
+    }
     ConfirmationRequest {
         r#type: "permission",
-        permission_request_id: None,
+        permission_request_id: PermissionRequestId::generate(),
         kind: request.tool_kind,
         tool_name: name.clone(),
         args: request.input.clone(),
         title: format!("Confirm {name}"),
-        message,
+        message: format!("Allow {name} to {action}? {subject}\n{reasons}"),
         risks,
         affected_files: request.affected_paths.clone(),
     }

@@ -13,7 +13,7 @@ use crate::contract::{AnyTool, PermissionMode, SourceInfo};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
 use crate::model::{Message, SessionId};
-use crate::permissions::{ConfirmationPort, PermissionPort};
+use crate::permissions::{ConfirmationPort, PermissionPort, RuleLists, Rules};
 use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle, ToolMiddleware};
 use crate::providers::Model;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
@@ -70,6 +70,9 @@ pub struct SessionConfig {
     /// Permission mode.
     #[serde(default)]
     pub permission_mode: Option<PermissionMode>,
+    /// Rules that hold whatever handler there is.
+    #[serde(default)]
+    pub permissions: Option<RuleLists>,
     /// `deny` unless given.
     #[serde(default)]
     pub confirmation_fallback: Option<String>,
@@ -199,6 +202,7 @@ impl SessionConfig {
                 )));
             }
         };
+        let rules = Rules::parse(&self.permissions.unwrap_or_default(), "permissions")?;
         let mut hook_limits = HookLimits::default();
         if let Some(ms) = positive("hookTimeoutMs", self.hook_timeout_ms, MAX_TIMEOUT_MS)? {
             hook_limits.event = Duration::from_millis(ms);
@@ -249,7 +253,8 @@ impl SessionConfig {
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
-        let mut pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
+        let mut pipeline =
+            Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation).with_rules(rules);
         if let Some(middleware) = ports.middleware {
             pipeline = pipeline.with_middleware(middleware);
         }

@@ -182,7 +182,11 @@ fn canonical_root(root: &Path) -> Result<PathBuf, ToolFailure> {
     if !root.is_absolute() {
         return Err(unresolved("a root must be absolute".to_owned()));
     }
-    root.canonicalize().map(simplify).map_err(|error| unresolved(describe_io(&error, "realpath", root)))
+    let canonical = root.canonicalize().map_err(|error| unresolved(describe_io(&error, "realpath", root)))?;
+    if !canonical.is_dir() {
+        return Err(unresolved("a root must be a directory".to_owned()));
+    }
+    Ok(simplify(canonical))
 }
 
 /// Resolves `.` and `..` by text, as `path.resolve` of Node does.

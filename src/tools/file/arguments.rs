@@ -69,5 +69,6 @@ pub fn invalid(field: &str, message: &str, value: &str) -> ToolFailure {
 
 /// What permissions judge a call on one file by.
 pub fn subject(path: &str) -> Subject {
-    Subject { content: Some(path.to_owned()), affected_paths: vec![path.to_owned()], ..Subject::default() }
+    let (content, affected_paths) = (Some(path.to_owned()), vec![path.to_owned()]);
+    Subject { content, affected_paths, canonical: true, ..Subject::default() }
 }

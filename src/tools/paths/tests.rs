@@ -54,12 +54,15 @@ fn a_context_without_roots_has_no_access() {
 }
 
 #[test]
-fn a_root_that_is_missing_or_relative_refuses_everything() {
+fn a_root_that_is_missing_relative_or_a_file_refuses_everything() {
     let world = World::new();
     let gone = world.root.join("gone");
     let text = refusal(roots_of(&[&world.root, &gone]));
     assert!(text.starts_with(&format!("Unable to resolve filesystem root \"{}\": ENOENT", gone.display())), "{text}");
-    assert!(refusal(roots_of(&[Path::new(".")])).contains("must be absolute"));
+    for relative in ["", ".", "root"] {
+        assert!(refusal(roots_of(&[&world.root, Path::new(relative)])).contains("must be absolute"), "{relative:?}");
+    }
+    assert!(refusal(roots_of(&[&world.root, &world.root.join("a.txt")])).contains("must be a directory"));
 }
 
 #[test]

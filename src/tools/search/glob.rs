@@ -96,7 +96,12 @@ impl Tool for GlobTool {
     }
 
     fn subject(&self, params: &GlobParams) -> Subject {
-        scope::subject(&params.pattern, params.path.as_deref())
+        let pattern = parse(params).ok();
+        match pattern.as_ref().and_then(|pattern| pattern.base.as_deref()).and_then(Path::to_str) {
+            // An absolute pattern says by itself where it searches; nobody has made that path canonical yet.
+            Some(base) => Subject { canonical: false, ..scope::subject(&params.pattern, Some(base)) },
+            None => scope::subject(&params.pattern, params.path.as_deref()),
+        }
     }
 
     async fn prepare(&self, params: &GlobParams, cx: &PrepareContext) -> Result<Rewrites, ToolFailure> {

@@ -45,8 +45,8 @@ pub(super) fn subject(pattern: &str, path: Option<&str>) -> Subject {
     Subject {
         content: Some(pattern.to_owned()),
         affected_paths: given(path).into_iter().map(str::to_owned).collect(),
-        description: None,
-        parts: Vec::new(),
+        canonical: true,
+        ..Subject::default()
     }
 }
 

@@ -147,8 +147,8 @@ impl Tool for BashTool {
             // An approval of a command is none of the same words elsewhere, or with other programs in `PATH`.
             content: Some(format!("{surroundings}{command}")),
             parts,
-            affected_paths: Vec::new(),
             description: Some(format!("Run {kind} command: {}{place}", excerpt(&params.command, 80)) + &with),
+            ..Subject::default()
         }
     }
 

@@ -1,0 +1,72 @@
+//! The paths in the arguments of a tool that does not say itself what it touches.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+/// Values of parameters that name paths by convention: `path`, `file`, `directory`, `*_path`, `*Path`, and the arrays
+/// `paths` and `files`; at any depth, in the order they stand, each once.
+pub fn argument_paths(arguments: &Map<String, Value>) -> Vec<String> {
+    let mut found = Found::default();
+    found.look_into(arguments);
+    found.paths
+}
+
+#[derive(Default)]
+struct Found {
+    paths: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Found {
+    // The depth of arguments is bounded by the parser.
+    fn look_into(&mut self, object: &Map<String, Value>) {
+        for (key, value) in object {
+            match value {
+                Value::String(path) if names_a_path(key) => self.add(path),
+                Value::Object(nested) => self.look_into(nested),
+                Value::Array(items) => self.look_through(items, matches!(key.as_str(), "paths" | "files")),
+                _ => {}
+            }
+        }
+    }
+
+    fn look_through(&mut self, items: &[Value], are_paths: bool) {
+        for item in items {
+            match item {
+                Value::String(path) if are_paths => self.add(path),
+                Value::Object(nested) => self.look_into(nested),
+                Value::Array(nested) => self.look_through(nested, are_paths),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, path: &str) {
+        let path = path.trim();
+        if !path.is_empty() && self.known.insert(path.to_owned()) {
+            self.paths.push(path.to_owned());
+        }
+    }
+}
+
+fn names_a_path(key: &str) -> bool {
+    matches!(key, "path" | "file" | "directory") || key.ends_with("_path") || key.ends_with("Path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_by_the_names_of_their_parameters_at_any_depth() {
+        let arguments = serde_json::json!({
+            "note": "/not/a/path", "outPath": " /w/b ", "file_path": "/w/a", "path": "/w/a", "empty_path": " ",
+            "paths": ["/w/c", 5, {"file": "/w/d"}, ["/w/e"]], "list": ["/no"], "filepath": "/no",
+            "move": {"from": {"path": "/w/f"}, "to": {"directory": "/w/g", "path": 7}},
+            "edits": [{"file_path": "/w/h"}, [{"files": ["/w/i"]}]],
+        });
+        let found = argument_paths(arguments.as_object().unwrap());
+        assert_eq!(found, ["/w/b", "/w/a", "/w/c", "/w/d", "/w/e", "/w/f", "/w/g", "/w/h", "/w/i"]);
+    }
+}
