@@ -14,6 +14,17 @@ pub enum ToolKind {
     Execute,
 }
 
+impl ToolKind {
+    /// The public text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readonly",
+            Self::Write => "write",
+            Self::Execute => "execute",
+        }
+    }
+}
+
 /// Whether repeating a call is safe; decides what recovery may replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,6 +14,7 @@ mod resolve;
 mod schedule;
 mod settle;
 mod tool_hooks;
+mod trace;
 mod validate;
 
 #[cfg(test)]
@@ -22,7 +23,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, YieldSink};
+use crate::contract::{ContextSnapshot, PermissionMode, ToolKind, ToolOutcome, YieldSink};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
@@ -32,6 +33,8 @@ use crate::registry::{ExposurePolicy, ToolRegistry};
 pub use artifacts::Artifacts;
 pub use direct::run_direct;
 pub use schedule::Limits;
+
+use trace::{observed, stage_span};
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
 pub const CLEANUP_GRACE: Duration = Duration::from_secs(5);
@@ -163,6 +166,10 @@ impl Pipeline {
 
     /// Runs one call to its result. Never fails: every failure is a result for the model.
     pub async fn run(&self, call: &ToolCall, cx: &CallContext, yields: Arc<dyn YieldSink>) -> CallReport {
+        observed(stage_span!(ERROR, "call", self, call, self.kind_of(call)), self.settled(call, cx, yields)).await
+    }
+
+    async fn settled(&self, call: &ToolCall, cx: &CallContext, yields: Arc<dyn YieldSink>) -> CallReport {
         let mut report = match self.stages(call, cx, yields).await {
             Ok(report) => report,
             Err(refusal) => CallReport {
@@ -172,11 +179,13 @@ impl Pipeline {
                 exit_loop: refusal.exit_loop,
             },
         };
-        self.settle(call, cx, &mut report).await;
+        let settle = stage_span!(DEBUG, "settle", self, call, self.kind_of(call));
+        observed(settle, self.settle(call, cx, &mut report)).await;
         self.after_tool(call, cx, &mut report).await;
         report
     }
 
+    /// Each stage in a span of its own. The kind is the tool's until the input says what this call is.
     async fn stages(
         &self,
         call: &ToolCall,
@@ -184,10 +193,25 @@ impl Pipeline {
         yields: Arc<dyn YieldSink>,
     ) -> Result<CallReport, refusal::Refusal> {
         refusal::Refusal::unless_quiet(&self.cleanup)?;
-        let resolved = self.resolve(call, cx)?;
-        let validated = self.validate(resolved, cx).await?;
-        let permitted = self.permit(validated, cx).await?;
-        let scheduled = self.schedule(permitted, cx).await?;
-        Ok(self.invoke(scheduled, cx, yields).await)
+        let span = stage_span!(DEBUG, "resolve", self, call, self.kind_of(call));
+        let resolved = observed(span, async { self.resolve(call, cx) }).await?;
+        let span = stage_span!(DEBUG, "validate", self, call, self.kind_of(call));
+        let validated = observed(span, self.validate(resolved, cx)).await?;
+        let kind = Some(validated.prepared.behavior.kind);
+        let permitted = observed(stage_span!(DEBUG, "permit", self, call, kind), self.permit(validated, cx)).await?;
+        let kind = Some(permitted.prepared.behavior.kind);
+        let scheduled =
+            observed(stage_span!(DEBUG, "schedule", self, call, kind), self.schedule(permitted, cx)).await?;
+        Ok(observed(stage_span!(DEBUG, "invoke", self, call, kind), self.invoke(scheduled, cx, yields)).await)
+    }
+
+    /// Main name of a call's tool; what the model said where there is none.
+    fn name_of<'a>(&'a self, call: &'a ToolCall) -> &'a str {
+        self.registry.get(&call.name).map_or(call.name.as_str(), |tool| &tool.spec().name)
+    }
+
+    /// Kind of a call's tool.
+    fn kind_of(&self, call: &ToolCall) -> Option<ToolKind> {
+        self.registry.get(&call.name).map(|tool| tool.spec().behavior.kind)
     }
 }

@@ -7,11 +7,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::observed::Observed;
 use super::settings::Settings;
 use crate::agent::Conversation;
 use crate::contract::{AnyTool, PermissionMode, SourceInfo};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
+use crate::host::log::Logging;
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort};
 use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
@@ -131,6 +133,8 @@ pub struct Ports {
     pub confirmation: Option<Arc<dyn ConfirmationPort>>,
     /// Hooks.
     pub hooks: Option<Arc<dyn HookPort>>,
+    /// The log.
+    pub log: Option<Logging>,
 }
 
 /// What a Session is made of.
@@ -147,6 +151,8 @@ pub struct SessionParts {
     pub model: Arc<dyn Model>,
     /// History it starts with.
     pub conversation: Conversation,
+    /// Span and log.
+    pub observed: Observed,
 }
 
 impl SessionConfig {
@@ -170,6 +176,8 @@ impl SessionConfig {
         ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
+        let observed = Observed::new(&id, ports.log)?;
+        let _inside = observed.span().clone().entered();
         let name = self.model.trim();
         if name.is_empty() {
             return Err(Error::config("model must be a non-empty string"));
@@ -266,6 +274,7 @@ impl SessionConfig {
             hooks,
             model,
             conversation,
+            observed,
             id,
         })
     }
