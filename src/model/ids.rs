@@ -54,4 +54,6 @@ id_types! {
     MessageId, "msg_";
     /// One tool call as the model named it.
     ToolUseId, "call_";
+    /// One run of a tool call through the pipeline; never the same twice, unlike what models name calls.
+    ExecutionId, "exec_";
 }

@@ -30,7 +30,7 @@ use crate::model::{MessageId, SessionId, ToolCall};
 use crate::permissions::{Approvals, ConfirmationPort, PermissionPort};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
-pub use artifacts::Artifacts;
+pub use artifacts::{ArtifactOptions, Artifacts};
 pub use direct::run_direct;
 pub use schedule::Limits;
 
@@ -146,6 +146,13 @@ impl Pipeline {
     #[must_use]
     pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// With a place for results that are too large.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = artifacts;
         self
     }
 

@@ -16,7 +16,7 @@ use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
 use crate::host::log::Logging;
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort};
-use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
+use crate::pipeline::{ArtifactOptions, Artifacts, ConfirmationFallback, Limits, Pipeline, PipelineConfig};
 use crate::providers::Model;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
@@ -90,6 +90,9 @@ pub struct SessionConfig {
     /// Longest result of a custom tool.
     #[serde(default)]
     pub max_tool_result_bytes: Option<f64>,
+    /// Where long results are kept.
+    #[serde(default)]
+    pub artifacts: Option<ArtifactOptions>,
     /// Default runtime context.
     #[serde(default)]
     pub default_context: Option<Value>,
@@ -254,6 +257,9 @@ impl SessionConfig {
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
         let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
+        let artifacts = self.artifacts.unwrap_or_default();
+        artifacts.check()?;
+        let artifacts = Artifacts::new(artifacts);
         let gate = pipeline.cleanup().clone();
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
@@ -270,7 +276,7 @@ impl SessionConfig {
                 sources: self.tool_source_policy.unwrap_or_default(),
                 default_context,
             },
-            pipeline: pipeline.with_hooks(hooks.clone()),
+            pipeline: pipeline.with_hooks(hooks.clone()).with_artifacts(artifacts),
             hooks,
             model,
             conversation,

@@ -401,7 +401,7 @@ impl Session {
 
     /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.
     pub fn close_now(&self) -> bool {
-        let quiet = self.pipeline.cleanup().pending().is_empty();
+        let quiet = self.pipeline.cleanup().pending().is_empty() && self.pipeline.artifacts().is_empty();
         if tools::holds_for_session(self.id.as_str()) || !quiet || self.hooks.has_end() {
             return false;
         }
@@ -419,7 +419,6 @@ impl Session {
     fn release(&self) {
         tools::forget_session(self.id.as_str());
         self.root.cancel(CancelReason::Close);
-        self.pipeline.artifacts().clear();
         self.observed.end();
     }
 
@@ -459,6 +458,7 @@ impl Session {
         }
         drop(core);
         ended?;
+        self.pipeline.artifacts().clear().await;
         self.release();
         Ok(())
     }
