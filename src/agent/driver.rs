@@ -349,7 +349,8 @@ impl Request<'_> {
             match effect {
                 ToolEffect::NewMessages { messages } => match serde_json::from_value::<Vec<Message>>(messages) {
                     Ok(messages) => injected.extend(messages.into_iter().filter(stands_alone)),
-                    Err(error) => tracing::warn!(%error, "newMessages of a tool are not messages and are left out"),
+                    // The reason quotes the messages.
+                    Err(_) => tracing::warn!("newMessages of a tool are not messages and are left out"),
                 },
                 ToolEffect::RuntimePatch { patch } if !patched => {
                     patched = true;

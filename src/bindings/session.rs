@@ -116,6 +116,7 @@ pub fn open_session(
                 confirmation: wiring.confirmation.then(|| ports.clone() as _),
                 hooks: Some(ports),
                 middleware: wiring.tool_middleware.then(|| Arc::new(JsMiddleware::new(Arc::clone(&mailbox))) as _),
+                log: None,
                 lifecycle: wiring.tool_lifecycle.then(|| Arc::new(JsLifecycle::new(Arc::clone(&mailbox))) as _),
             },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),

@@ -15,6 +15,15 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
+    /// The public text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "readonly",
+            Self::Write => "write",
+            Self::Execute => "execute",
+        }
+    }
+
     /// How much a call of this kind may do.
     const fn rank(self) -> u8 {
         match self {

@@ -22,6 +22,20 @@ pub enum ToolErrorType {
     NetworkError,
 }
 
+impl ToolErrorType {
+    /// The public text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ValidationError => "validation_error",
+            Self::PermissionDenied => "permission_denied",
+            Self::ExecutionError => "execution_error",
+            Self::Interrupted => "interrupted",
+            Self::TimeoutError => "timeout_error",
+            Self::NetworkError => "network_error",
+        }
+    }
+}
+
 /// What went wrong in a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -139,7 +139,8 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolFailure {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown panic".to_owned());
-    tracing::error!(panic = %what, "a tool panicked");
+    // What it says may quote what the tool worked on; the result has it.
+    tracing::error!("a tool panicked");
     ToolError::new(ToolErrorType::ExecutionError, format!("internal failure in the tool: {what}"))
         .with_code("INTERNAL")
         .into()

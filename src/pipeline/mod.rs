@@ -17,6 +17,7 @@ mod resolve;
 mod schedule;
 mod settle;
 mod tool_hooks;
+mod trace;
 mod validate;
 
 #[cfg(test)]
@@ -29,20 +30,24 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::contract::{Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolOutcome, ToolYield, YieldSink};
+use crate::contract::{
+    Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolKind, ToolOutcome, ToolYield, YieldSink,
+};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
 use crate::permissions::{ConfirmationPort, PermissionPort, Rules, SessionRules};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
-pub use artifacts::Artifacts;
+pub use artifacts::{ArtifactOptions, Artifacts};
 pub use direct::run_direct;
 pub use lifecycle::{
     InvocationLifecycle, PermissionResolution, QuestionEnd, ScheduledCall, SettledCall, StartedCall, ToolLifecycle,
 };
 pub use middleware::{CoreCall, CoreRequest, CoreStep, MiddlewareCall, ToolMiddleware};
 pub use schedule::Limits;
+
+use trace::{observed, stage_span};
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
 pub const CLEANUP_GRACE: Duration = Duration::from_secs(5);
@@ -187,6 +192,13 @@ impl Pipeline {
         self
     }
 
+    /// With a place for results that are too large.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = artifacts;
+        self
+    }
+
     /// The tools.
     pub fn registry(&self) -> &Arc<ToolRegistry> {
         &self.registry
@@ -215,7 +227,17 @@ impl Pipeline {
         yields: Arc<dyn YieldSink>,
         invocation: Option<Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
-        let invocation = invocation.as_ref();
+        let span = stage_span!(ERROR, "call", self, call, self.kind_of(call));
+        observed(span, self.whole(call, cx, yields, invocation.as_ref())).await
+    }
+
+    async fn whole(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
         if let Some(middleware) = &self.middleware
             && let Ok(arguments) = validate::parse_arguments(&call.arguments)
         {
@@ -242,11 +264,13 @@ impl Pipeline {
             Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
         };
         self.note_end(&report.outcome);
-        self.settle(call, cx, &mut report).await;
+        let settle = stage_span!(DEBUG, "settle", self, call, self.kind_of(call));
+        observed(settle, self.settle(call, cx, &mut report)).await;
         self.after_tool(call, cx, &mut report).await;
         report
     }
 
+    /// Each stage in a span of its own. The kind is the tool's until the input says what this call is.
     async fn stages(
         &self,
         call: &ToolCall,
@@ -256,16 +280,23 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<CallReport, refusal::Refusal> {
         self.admit(cx).await?;
-        let resolved = self.resolve(call, cx)?;
-        let validated = self.validate(resolved, arguments, cx).await?;
-        let (permitted, effects) = self.permit(validated, cx, invocation).await?;
-        let scheduled = self.schedule(permitted, cx).await?;
+        let span = stage_span!(DEBUG, "resolve", self, call, self.kind_of(call));
+        let resolved = observed(span, async { self.resolve(call, cx) }).await?;
+        let span = stage_span!(DEBUG, "validate", self, call, self.kind_of(call));
+        let validated = observed(span, self.validate(resolved, arguments, cx)).await?;
+        let kind = Some(validated.prepared.behavior.kind);
+        let span = stage_span!(DEBUG, "permit", self, call, kind);
+        let (permitted, effects) = observed(span, self.permit(validated, cx, invocation)).await?;
+        let kind = Some(permitted.prepared.behavior.kind);
+        let span = stage_span!(DEBUG, "schedule", self, call, kind);
+        let scheduled = observed(span, self.schedule(permitted, cx)).await?;
         self.may_act(cx).await?;
         self.execution_started(&scheduled.prepared, cx, invocation).await?;
         for effect in effects {
             yields.emit(ToolYield::Effect { effect }).await;
         }
-        let report = self.invoke(scheduled, cx, yields).await;
+        let span = stage_span!(DEBUG, "invoke", self, call, kind);
+        let report = observed(span, self.invoke(scheduled, cx, yields)).await;
         // A result of work that somebody else has taken over must not be believed.
         self.may_act(cx).await?;
         Ok(report)
@@ -275,5 +306,15 @@ impl Pipeline {
     async fn admit(&self, cx: &CallContext) -> Result<(), refusal::Refusal> {
         self.may_act(cx).await?;
         refusal::Refusal::unless_quiet(&self.cleanup)
+    }
+
+    /// Main name of a call's tool; what the model said where there is none.
+    fn name_of<'a>(&'a self, call: &'a ToolCall) -> &'a str {
+        self.registry.get(&call.name).map_or(call.name.as_str(), |tool| &tool.spec().name)
+    }
+
+    /// Kind of a call's tool.
+    fn kind_of(&self, call: &ToolCall) -> Option<ToolKind> {
+        self.registry.get(&call.name).map(|tool| tool.spec().behavior.kind)
     }
 }

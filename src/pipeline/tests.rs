@@ -1,3 +1,6 @@
+mod observed;
+mod results;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -753,7 +756,7 @@ async fn blank_results_oversized_results_and_long_results_take_their_final_form(
     let mut report = run(&pipeline, &call("Long", "{}"), &cx).await;
     assert_eq!(report.outcome.metadata_mut()["resultTruncated"], true);
     assert_eq!(text(&report).chars().count(), 100);
-    assert!(text(&report).ends_with("[50 characters removed]"));
+    assert!(text(&report).ends_with("[74 characters removed]"));
 }
 
 #[test]

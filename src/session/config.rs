@@ -7,14 +7,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::observed::Observed;
 use super::settings::Settings;
 use crate::agent::Conversation;
 use crate::contract::{AnyTool, PermissionMode, SourceInfo};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
+use crate::host::log::Logging;
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort, RuleLists, Rules};
-use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle, ToolMiddleware};
+use crate::pipeline::{
+    ArtifactOptions, Artifacts, ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle, ToolMiddleware,
+};
 use crate::providers::Model;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
@@ -91,6 +95,9 @@ pub struct SessionConfig {
     /// Longest result of a custom tool.
     #[serde(default)]
     pub max_tool_result_bytes: Option<f64>,
+    /// Where long results are kept.
+    #[serde(default)]
+    pub artifacts: Option<ArtifactOptions>,
     /// Default runtime context.
     #[serde(default)]
     pub default_context: Option<Value>,
@@ -138,6 +145,8 @@ pub struct Ports {
     pub middleware: Option<Arc<dyn ToolMiddleware>>,
     /// Observer of durable boundaries of tool calls.
     pub lifecycle: Option<Arc<dyn ToolLifecycle>>,
+    /// The log.
+    pub log: Option<Logging>,
 }
 
 /// What a Session is made of.
@@ -154,6 +163,8 @@ pub struct SessionParts {
     pub model: Arc<dyn Model>,
     /// History it starts with.
     pub conversation: Conversation,
+    /// Span and log.
+    pub observed: Observed,
 }
 
 impl SessionConfig {
@@ -177,6 +188,8 @@ impl SessionConfig {
         ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
+        let observed = Observed::new(&id, ports.log)?;
+        let _inside = observed.span().clone().entered();
         let name = self.model.trim();
         if name.is_empty() {
             return Err(Error::config("model must be a non-empty string"));
@@ -261,6 +274,9 @@ impl SessionConfig {
         if let Some(lifecycle) = ports.lifecycle {
             pipeline = pipeline.with_lifecycle(lifecycle);
         }
+        let artifacts = self.artifacts.unwrap_or_default();
+        artifacts.check()?;
+        let artifacts = Artifacts::new(artifacts);
         let gate = pipeline.cleanup().clone();
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
@@ -277,10 +293,11 @@ impl SessionConfig {
                 sources: self.tool_source_policy.unwrap_or_default(),
                 default_context,
             },
-            pipeline: pipeline.with_hooks(hooks.clone()),
+            pipeline: pipeline.with_hooks(hooks.clone()).with_artifacts(artifacts),
             hooks,
             model,
             conversation,
+            observed,
             id,
         })
     }

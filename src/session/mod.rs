@@ -3,6 +3,7 @@
 
 mod config;
 pub mod machine;
+mod observed;
 mod request_hooks;
 mod settings;
 
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use crate::agent::{
     Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request,
@@ -33,6 +35,7 @@ pub use config::{Ports, Profile, SessionConfig, SessionParts, positive};
 pub use settings::Settings;
 
 use machine::{Effect, Input, Refused, State, step};
+use observed::Observed;
 
 /// What `send` gives back: the request that `stream` will run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,12 +118,13 @@ pub struct Session {
     declarations: Arc<Mutex<Option<DeclarationCache>>>,
     root: CancelToken,
     tasks: Tasks,
+    observed: Observed,
 }
 
 impl Session {
     /// A Session over its parts. Cheap: nothing is started.
     pub fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, settings, pipeline, hooks, model, conversation } = parts;
+        let SessionParts { id, settings, pipeline, hooks, model, conversation, observed } = parts;
         Self {
             id,
             core: Mutex::new(Core {
@@ -140,6 +144,7 @@ impl Session {
             declarations: Arc::default(),
             root: CancelToken::new(),
             tasks: Tasks::new(),
+            observed,
         }
     }
 
@@ -254,6 +259,9 @@ impl Session {
         let options = self.request_options(&core.settings, &pending, include_thinking, cancel);
         drop(core);
         let request_id = pending.submission.request_id.clone();
+        self.observed.protect(&pending.snapshot.environment);
+        let _session = self.observed.span().enter();
+        let _request = tracing::error_span!("request", request_id = request_id.as_str()).entered();
         let task = InlineTask::spawn(
             &self.tasks,
             &handle,
@@ -303,12 +311,12 @@ impl Session {
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,
             Err(_) => {
-                tracing::error!(request = %request, "the request driver panicked");
+                tracing::error!("the request driver panicked");
                 let error = Error::internal("the request driver panicked; this is a bug of the package");
                 RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
             }
         };
-        tracing::debug!(request = %request, end = ?report.end, turns = report.turns, "request ended");
+        note_end(&report);
         {
             let mut core = self.lock();
             core.records = report.records;
@@ -393,7 +401,7 @@ impl Session {
 
     /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.
     pub fn close_now(&self) -> bool {
-        let quiet = self.pipeline.cleanup().pending().is_empty();
+        let quiet = self.pipeline.cleanup().pending().is_empty() && self.pipeline.artifacts().is_empty();
         if tools::holds_for_session(self.id.as_str()) || !quiet || self.hooks.has_end() {
             return false;
         }
@@ -411,7 +419,7 @@ impl Session {
     fn release(&self) {
         tools::forget_session(self.id.as_str());
         self.root.cancel(CancelReason::Close);
-        self.pipeline.artifacts().clear();
+        self.observed.end();
     }
 
     /// Cancels what is under way, waits for it, and releases everything the Session holds. Can be called again after a
@@ -420,6 +428,10 @@ impl Session {
     /// # Errors
     /// `SESSION_BUSY` when a callback or tool ignored its cancellation for too long.
     pub async fn close(&self) -> Result<()> {
+        self.close_observed().instrument(self.observed.span().clone()).await
+    }
+
+    async fn close_observed(&self) -> Result<()> {
         // One grace for everything: what a cancelled call has used of it is not granted again.
         let deadline = tokio::time::Instant::now() + CLEANUP_GRACE;
         if let Some(ended) = self.cancel_with(&Input::Close, CancelReason::Close) {
@@ -439,20 +451,22 @@ impl Session {
         }
         tools::close_session(self.id.as_str()).await;
         let ended = self.hooks.end("other").await;
-        let mut core = self.lock();
         let input = if ended.is_ok() { Input::CloseDone } else { Input::CloseFailed };
-        if let Ok((state, _)) = step(&core.state, &input) {
-            core.state = state;
+        {
+            let mut core = self.lock();
+            if let Ok((state, _)) = step(&core.state, &input) {
+                core.state = state;
+            }
         }
-        drop(core);
         ended?;
+        self.pipeline.artifacts().clear().await;
         self.release();
         Ok(())
     }
 
     /// Runs work that belongs to the Session in the background.
     pub fn background(&self, handle: Handle, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn_on(work, &handle);
+        self.tasks.spawn_on(work.instrument(self.observed.span().clone()), &handle);
     }
 
     /// Changes settings of later requests from JSON text.
@@ -489,6 +503,19 @@ impl Drop for Session {
             && let Ok(handle) = runtime()
         {
             self.tasks.spawn_on(async move { tools::close_session(id.as_str()).await }, &handle);
+        }
+    }
+}
+
+/// How a request ended, for the log. What was said in it stays out.
+fn note_end(report: &RequestReport) {
+    let turns = report.turns;
+    match &report.end {
+        RequestEnd::Completed { .. } => tracing::debug!(outcome = "completed", turns, "request ended"),
+        RequestEnd::Aborted => tracing::debug!(outcome = "aborted", turns, "request ended"),
+        RequestEnd::Failed(error) => {
+            let (code, status, reason) = (error.code.as_str(), error.status, error.message.as_str());
+            tracing::warn!(outcome = "failed", turns, code, status, reason, "request failed");
         }
     }
 }
