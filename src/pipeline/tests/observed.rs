@@ -25,6 +25,7 @@ async fn every_stage_tells_its_call_tool_kind_outcome_and_duration_and_nothing_o
         ToolOutcome::Error(error.into())
     };
     let pipeline = Bench::default()
+        .tool("Depends", ToolKind::Execute, Deed::Answers("done".into()))
         .tool_with("Answers", ToolKind::ReadOnly, Deed::Answers("PRIVATE result".into()), |spec| {
             spec.aliases = vec!["Alias".into()];
         })
@@ -101,9 +102,9 @@ async fn every_stage_tells_its_call_tool_kind_outcome_and_duration_and_nothing_o
         }
     }
     // What a call does may depend on its input; from then on its stages say so.
-    run(&pipeline, &call("Answers", r#"{"as":"write"}"#), &context(YOLO)).instrument(span).await;
+    run(&pipeline, &call("Depends", r#"{"as":"write"}"#), &context(YOLO)).instrument(span).await;
     let kinds: Vec<Value> = kept.entries().iter().map(|entry| entry.args[0]["kind"].clone()).collect();
-    assert_eq!(kinds, ["readonly", "readonly", "write", "write", "write", "readonly", "readonly"]);
+    assert_eq!(kinds, ["execute", "execute", "write", "write", "write", "execute", "execute"]);
 }
 
 #[tokio::test]
