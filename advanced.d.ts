@@ -17,6 +17,7 @@ import type { TSchema } from 'typebox';
 import type {
   ExecutionContext,
   ISession,
+  JsonObject,
   Memory,
   MemoryInput,
   PromptResult,
@@ -116,7 +117,26 @@ export interface RuntimeTool<TParameters extends TSchema = TSchema> extends Tool
     params: ToolParameters<TParameters>,
     context: ExecutionContext,
   ): ToolValidationError | undefined | Promise<ToolValidationError | undefined>;
+  /**
+   * What the tool itself says about a call, before anybody else is asked.
+   *
+   * **Contract**
+   * - Called once a call, after the input was checked. `'allow'` leaves the decision to the others; `updatedInput` is
+   *   merged and checked again. `'ask'` has a person confirm the call in every mode, `'deny'` is final.
+   * - May throw or answer in the wrong form: the call is denied.
+   * - Should stop when `context.signal` aborts; see `validate`.
+   */
+  checkPermissions?(
+    params: ToolParameters<TParameters>,
+    context: ExecutionContext,
+  ): ToolPermissionVerdict | Promise<ToolPermissionVerdict>;
 }
+
+/** What {@link RuntimeTool.checkPermissions} says. */
+export type ToolPermissionVerdict =
+  | { behavior: 'allow'; updatedInput?: JsonObject }
+  | { behavior: 'deny'; message: string; interrupt?: boolean }
+  | { behavior: 'ask'; message?: string };
 
 /** What {@link RuntimeTool.validate} found. */
 export interface ToolValidationError {

@@ -176,6 +176,59 @@ describe('own checks', () => {
   });
 });
 
+describe('own permission', () => {
+  const judged = async (t, checkPermissions, options = {}) => {
+    const asked = [];
+    const { session } = await open(t, [calls({ name: 'T', input: { n: 1 } }), 'done'], {
+      permissionMode: 'yolo',
+      tools: [runtimeTool('T', { checkPermissions })],
+      confirmationHandler: {
+        requestConfirmation: async (details) => {
+          asked.push(details.message);
+          return { approved: true };
+        },
+      },
+      ...options,
+    });
+    const events = await ask(session);
+    return { asked, result: results(events)[0], events, session };
+  };
+
+  test('a tool asks in every mode, whatever a handler allows', async (t) => {
+    for (const options of [{}, { permissionMode: 'default', permissionHandler: async () => ({ behavior: 'allow' }) }]) {
+      const { asked, result } = await judged(t, async () => ({ behavior: 'ask', message: 'costs money' }), options);
+      assert.equal(asked.length, 1);
+      assert.match(asked[0], /costs money/);
+      assert.equal(result.isError, false);
+    }
+  });
+
+  test('a tool denies for good, and may end the request', async (t) => {
+    const deny = (interrupt) => async () => ({ behavior: 'deny', message: 'not on Sundays', interrupt });
+    const allowed = { permissions: { allow: ['T'] } };
+    const { asked, result, events } = await judged(t, deny(false), allowed);
+    assert.deepEqual([result.isError, asked.length], [true, 0]);
+    assert.match(result.output, /not on Sundays/);
+    assert.equal(only(events, 'turn_start').length, 2);
+    assert.equal(only((await judged(t, deny(true))).events, 'turn_start').length, 1);
+  });
+
+  test('an allow decides nothing for others; a changed input is checked again', async (t) => {
+    const allow = async () => ({ behavior: 'allow', updatedInput: { n: 2 } });
+    const denied = await judged(t, allow, { permissions: { deny: ['T'] } });
+    assert.equal(denied.result.isError, true);
+    assert.deepEqual((await judged(t, allow)).result.output, { ran: { n: 2 } });
+  });
+
+  test('a check that throws or answers in the wrong form denies', async (t) => {
+    for (const bad of [async () => Promise.reject(new Error('x')), () => 'yes', () => ({ behavior: 'maybe' })]) {
+      const { result } = await judged(t, bad);
+      assert.equal(result.isError, true);
+      assert.match(result.output, /permission check of T failed/);
+    }
+  });
+});
+
 test('what is declared wrongly is refused when the Session opens', async (t) => {
   for (const more of [
     { isReadOnly: 'yes' },
@@ -184,6 +237,7 @@ test('what is declared wrongly is refused when the Session opens', async (t) => 
     { maxResultSizeChars: 1.5 },
     { resolveBehavior: true },
     { validate: 'x' },
+    { checkPermissions: {} },
   ]) {
     await assert.rejects(open(t, ['x'], { tools: [runtimeTool('T', more)] }), (error) => {
       assert.ok(error.code === 'TOOL_DEFINITION_ERROR' || error instanceof TypeError, String(error));

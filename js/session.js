@@ -410,6 +410,13 @@ export class Session {
           answer = Promise.resolve(definition.validate(params, context)).then((found) => found ?? null);
           break;
         }
+        case 'checkPermissions': {
+          const [index, params, permissionMode] = args;
+          const definition = this.#tools[index];
+          const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
+          answer = definition.checkPermissions(params, context);
+          break;
+        }
         case 'permission':
           answer = this.#permission(withSignal(args[0], 'signal', this.#calls.open(id)));
           break;

@@ -94,7 +94,7 @@ export function describeTool(definition, index) {
 function describeRuntime(name, definition) {
   const { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars } = definition;
   const runtime = { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars };
-  for (const callback of ['resolveBehavior', 'validate']) {
+  for (const callback of ['resolveBehavior', 'validate', 'checkPermissions']) {
     const given = definition[callback];
     if (given === undefined) continue;
     if (typeof given !== 'function') throw new TypeError(`tool ${name}: ${callback} must be a function`);

@@ -12,7 +12,7 @@ use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
     AnyTool, Arguments, Behavior, BoxFuture, Exposure, InterruptBehavior, ModelContent, PrepareContext, Prepared,
     SideEffect, Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome,
-    ToolSpec, ToolSuccess,
+    ToolSpec, ToolSuccess, ToolVerdict,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::permissions::argument_paths;
@@ -57,6 +57,7 @@ struct Runtime {
     max_result_size_chars: Option<NonZeroU32>,
     resolve_behavior: bool,
     validate: bool,
+    check_permissions: bool,
 }
 
 /// What a resolver said of one call.
@@ -131,9 +132,10 @@ pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn Any
                 serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
             let schema = Schema::compile(definition.parameters.get())
                 .map_err(|error| bad(format!("parameters of tool \"{}\": {error}", definition.name)))?;
-            let Runtime { resolve_behavior, validate, .. } = definition.runtime;
+            let Runtime { resolve_behavior, validate, check_permissions, .. } = definition.runtime;
             let mailbox = Arc::clone(mailbox);
-            let tool = JsTool { spec: spec(definition, schema), index, mailbox, resolve_behavior, validate };
+            let spec = spec(definition, schema);
+            let tool = JsTool { spec, index, mailbox, resolve_behavior, validate, check_permissions };
             Ok(Arc::new(tool) as Arc<dyn AnyTool>)
         })
         .collect()
@@ -173,6 +175,7 @@ struct JsTool {
     mailbox: Arc<Mailbox>,
     resolve_behavior: bool,
     validate: bool,
+    check_permissions: bool,
 }
 
 impl JsTool {
@@ -227,6 +230,24 @@ impl AnyTool for JsTool {
             }
             let behavior = if self.resolve_behavior { self.resolve(&arguments, cx).await } else { self.spec.behavior };
             Ok(Prepared { arguments, behavior, subject })
+        })
+    }
+
+    fn judges_itself(&self) -> bool {
+        self.check_permissions
+    }
+
+    fn permission<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, std::result::Result<ToolVerdict, ToolError>> {
+        let mode = serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned());
+        let tail = format!("{},{},{mode}", self.index, arguments.to_json());
+        Box::pin(async move {
+            ask(&self.mailbox, "checkPermissions", &tail, &cx.cancel)
+                .await
+                .map_err(|error| ToolError::new(ToolErrorType::PermissionDenied, error.message))
         })
     }
 

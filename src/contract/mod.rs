@@ -16,5 +16,5 @@ pub use context::{ContextSnapshot, FilesystemCapability, PermissionMode, Prepare
 pub use lease::ExecutionLease;
 pub use result::{Display, Metadata, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 pub use spec::{Exposure, ExposureMode, SourceInfo, SourceKind, ToolDescription, ToolSpec, TrustLevel};
-pub use tool::{AnyTool, Arguments, BoxFuture, Prepared, Rewrites, Subject, Tool};
+pub use tool::{AnyTool, Arguments, BoxFuture, Prepared, Rewrites, Subject, Tool, ToolVerdict};
 pub use yields::{ToolEffect, ToolYield, YieldSink};

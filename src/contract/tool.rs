@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -110,6 +111,32 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolSuccess, ToolFailure>> + Send;
 }
 
+/// What a tool itself says about one of its calls, before anybody else does.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "behavior", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum ToolVerdict {
+    /// The tool has nothing against it; others still judge.
+    Allow {
+        /// Fields to merge into the input; it is prepared again.
+        #[serde(default)]
+        updated_input: Option<Map<String, Value>>,
+    },
+    /// It must not run.
+    Deny {
+        /// Why, for the model.
+        message: String,
+        /// End the request after this call.
+        #[serde(default)]
+        interrupt: bool,
+    },
+    /// A person has to confirm it, whatever the mode.
+    Ask {
+        /// Why.
+        #[serde(default)]
+        message: Option<String>,
+    },
+}
+
 /// A call that is ready to be judged.
 #[derive(Debug, Clone)]
 pub struct Prepared {
@@ -135,6 +162,21 @@ pub trait AnyTool: Send + Sync + 'static {
         arguments: Arguments,
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
+
+    /// Whether [`AnyTool::permission`] has anything to say.
+    fn judges_itself(&self) -> bool {
+        false
+    }
+
+    /// What the tool itself says about a call whose arguments match.
+    fn permission<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, Result<ToolVerdict, ToolError>> {
+        let _ = (arguments, cx);
+        Box::pin(std::future::ready(Ok(ToolVerdict::Allow { updated_input: None })))
+    }
 
     /// Behaviour of a call with these arguments, never more than declared. Arguments nothing can be said about count as
     /// [`Behavior::unknown`].

@@ -1,6 +1,6 @@
 //! Stage 3: the call is allowed, and its input is final.
 //!
-//! Order: plan mode, path safety, rules that deny, `PermissionRequest` hooks, the application's handler (or the mode
+//! Order: the tool itself, plan mode, path safety, rules that deny, `PermissionRequest` hooks, the application's handler (or the mode
 //! table where there is none), and, where somebody asks, a confirmation. Whatever rewrites the input, the first three
 //! judge again. Every doubt ends in a refusal with type `permission_denied`.
 
@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::invoke::contained;
 use super::lifecycle::{InvocationLifecycle, PermissionResolution, QuestionEnd};
 use super::refusal::Refusal;
 use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
-use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind};
+use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind, ToolVerdict};
 use crate::error::Result as SdkResult;
 use crate::model::PermissionRequestId;
 use crate::permissions::{
@@ -52,6 +53,8 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(Permitted, Vec<ToolEffect>), Refusal> {
         let Validated { tool, call_id, mut prepared } = call;
+        let own;
+        (prepared, own) = self.own_permission(&tool, prepared, cx).await?;
         let mut case = self.case(&tool, &prepared, cx).await?;
         let changes = self.hooks_permit(&case.request, cx).await?;
         if !changes.is_empty() {
@@ -66,6 +69,7 @@ impl Pipeline {
             // What a call does depends on its input, so a rewrite may have left what was judged.
             case = self.case(&tool, &prepared, cx).await?;
         }
+        case.known.tool = own;
         let settled = self.carry_out(&case, answer, cx, invocation).await;
         // After the decision: rules that were learned with this call are for later ones.
         if let Some(updates) = wishes.updates {
@@ -87,6 +91,50 @@ impl Pipeline {
     /// Takes over the denials another pipeline has learned.
     pub fn inherit_denials(&self, parent: &Self) {
         self.session_rules.inherit_denials(&parent.session_rules);
+    }
+
+    /// What the tool itself says: a refusal, another input, or why a person should confirm the call. Its paths are judged
+    /// afterwards, so it may change them.
+    async fn own_permission(
+        &self,
+        tool: &Registered,
+        prepared: Prepared,
+        cx: &CallContext,
+    ) -> Result<(Prepared, Option<String>), Refusal> {
+        if !tool.tool.judges_itself() {
+            return Ok((prepared, None));
+        }
+        let prepare = PrepareContext {
+            session_id: Some(cx.session_id.clone()),
+            snapshot: Arc::clone(&cx.snapshot),
+            permission_mode: cx.mode,
+            cancel: cx.cancel.clone(),
+        };
+        let (judge, arguments) = (Arc::clone(&tool.tool), prepared.arguments.clone());
+        let work = Box::pin(contained(async move { judge.permission(&arguments, &prepare).await }));
+        let verdict = match self.cleanup.race("a tool's permission check", &self.tasks, &cx.cancel, work).await {
+            None => return Err(Refusal::cancelled(&cx.cancel)),
+            Some(verdict) => verdict?,
+        };
+        let name = &tool.spec().name;
+        match verdict {
+            Err(error) => Err(Refusal::denied(format!("the permission check of {name} failed: {}", error.message))),
+            Ok(ToolVerdict::Deny { message, interrupt }) => {
+                let refusal = Refusal::denied(message);
+                Err(if interrupt { refusal.ending_request() } else { refusal })
+            }
+            Ok(ToolVerdict::Ask { message }) => {
+                Ok((prepared, Some(message.unwrap_or_else(|| format!("{name} asks for confirmation")))))
+            }
+            Ok(ToolVerdict::Allow { updated_input: None }) => Ok((prepared, None)),
+            Ok(ToolVerdict::Allow { updated_input: Some(update) }) => {
+                let mut arguments = prepared.arguments;
+                for (key, value) in update {
+                    arguments.set(&key, value);
+                }
+                Ok((self.prepare(tool, arguments, cx).await?, None))
+            }
+        }
     }
 
     /// What is known of a call, unless something refuses it at once.
@@ -116,7 +164,7 @@ impl Pipeline {
             Verdict::Deny(_) | Verdict::Silent => Listed::Nothing,
         };
         let sensitive = sensitive_paths(&request);
-        let known = Known { listed, approved: standing.approved, allowed: standing.allowed, sensitive };
+        let known = Known { listed, approved: standing.approved, allowed: standing.allowed, sensitive, tool: None };
         Ok(Case { request, known })
     }
 
