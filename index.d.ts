@@ -291,6 +291,12 @@ export interface SessionOptions {
 
   /** What may run without a question. Default `'default'`. */
   permissionMode?: PermissionMode;
+  /**
+   * Rules that hold in every mode and whatever a handler says: `deny` refuses before anybody is asked, `ask` makes a
+   * call need confirmation, `allow` spares the question that the mode or a handler would ask; see docs/permissions.md.
+   * A rule that means nothing is a `CONFIG_ERROR`. Default: none.
+   */
+  permissions?: PermissionsConfig;
   /** Decides calls before the mode does. Default: none. */
   permissionHandler?: PermissionHandler;
   /** Asks a human where a call needs confirmation. Default: none, see `confirmationFallback`. */
@@ -1051,7 +1057,9 @@ export declare function completeToolExecution<TData extends JsonValue = JsonValu
  *
  * **Contract**
  * - Awaited by the pipeline before the tool starts; calls of one turn may ask in parallel.
- * - `allow` runs the call, `deny` gives the model a `permission_denied` result, `ask` needs confirmation.
+ * - `allow` runs the call, unless an `ask` rule of the Session wants it confirmed; `deny` gives the model a
+ *   `permission_denied` result; `ask` needs confirmation.
+ * - Not asked about what plan mode, path safety or a `deny` rule refuses.
  * - May throw or reject: the call is denied and the message reaches the model.
  * - May wait as long as it likes. When `request.signal` aborts, the request is cancelled at once; until this settles,
  *   new tool calls are refused and `close()` rejects with code `SESSION_BUSY`. A late rejection is ignored.
@@ -1068,9 +1076,12 @@ export interface PermissionHandlerRequest {
   signal: AbortSignal;
   /** Mode of the Session. */
   permissionMode?: PermissionMode;
-  /** Whether the user approved this signature for the rest of the Session. */
+  /** Whether the call was approved for the rest of the Session, or a rule that was added allows it. */
   sessionApproved?: boolean;
-  /** Paths the call touches. */
+  /**
+   * Paths the call touches. Of a custom tool: the values of its arguments `path`, `file`, `directory`, `*_path`, `*Path`
+   * and of the arrays `paths` and `files`, at any depth, as given. `toolMeta.paths` says where they lead.
+   */
   affectedPaths: string[];
   /** Kind of the call, after parameter-dependent narrowing. */
   toolKind: ToolKind;
@@ -1096,8 +1107,25 @@ export interface PermissionToolMeta {
    * understood.
    */
   parts?: string[];
+  /** Other names of the tool. Rules that deny or ask hold under these too. */
+  aliases?: string[];
+  /**
+   * Where `affectedPaths` lead, in the same order. Rules and path safety judge by these; a request that was made by hand
+   * may leave them out, then `affectedPaths` are taken as they are.
+   */
+  paths?: PermissionPath[];
   /** A sentence about the call. */
   description?: string;
+}
+
+/** A path of a call, by every name rules may know it under. Separators are `/` on every system. */
+export interface PermissionPath {
+  /** The canonical path: absolute, links followed, also where the file does not exist yet. */
+  resolved: string;
+  /** Other names of the same place: relative to the working directory, and below roots that are links themselves. */
+  also?: string[];
+  /** How the call spelled it, where that is none of these. Rules that deny or ask look at it too. */
+  given?: string[];
 }
 
 /** Decision about one tool call. Narrow on `behavior`. */
@@ -1106,11 +1134,11 @@ export type PermissionResult =
       behavior: 'allow';
       /** Fields to merge over the arguments; validated again. Affected paths may not change. */
       updatedInput?: JsonObject;
-      /** Effects of the decision on the Session; this version passes them between handlers and applies none. */
+      /** Effects of the call, as if its tool had yielded them first. Malformed ones deny the call. */
       effects?: ToolEffect[];
       /**
-       * Rules to remember for the Session: allowing ones count as approvals of exactly these signatures, or of all calls
-       * of a tool; denying and removed ones take approvals back.
+       * Rules to add to the Session or to remove from it, for later calls; see {@link PermissionUpdate}. Malformed ones
+       * deny the call, and none of them is applied.
        */
       updatedPermissions?: PermissionUpdate[];
     }
@@ -1127,22 +1155,41 @@ export type PermissionResult =
       message?: string;
     };
 
-/** A change of permission rules. */
+/**
+ * A change of the rules a Session has learned, enforced for later calls.
+ *
+ * - `addRules` with `deny`: refused in every mode, before anybody is asked.
+ * - `addRules` with `allow`: counts as an approval. It lifts neither rules that deny, nor plan mode, nor path safety.
+ * - `removeRules`: takes back equal rules of either kind, and approvals of that signature; without content, all
+ *   approvals of the tool.
+ *
+ * At most 10,000 rules that allow are remembered. A fork starts with the denials of its Session and nothing else.
+ */
 export type PermissionUpdate =
   | { type: 'addRules'; rules: PermissionRuleValue[]; behavior: 'allow' | 'deny' }
   | { type: 'removeRules'; rules: PermissionRuleValue[] };
 
 /** A permission rule in parts. */
 export interface PermissionRuleValue {
-  /** Name of the tool. */
+  /** Name of the tool; a trailing `*` makes it the beginning of names. */
   toolName: string;
-  /** Content of the signature; omitted: all calls of the tool. */
+  /** What stands between the parentheses of `Tool(content)`; omitted: all calls of the tool. */
   ruleContent?: string;
 }
 
 /**
- * Rules by list. A rule is `*` for everything, a prefix that ends in `*`, or an exact signature: `Read`,
- * `Bash:npm test`, `Bash:git *`.
+ * Rules by list; docs/permissions.md has the whole syntax.
+ *
+ * | Rule | Covers |
+ * |---|---|
+ * | `*` | every call |
+ * | `Tool` | in `deny` and `ask` every call of the tool; in `allow` exactly this signature (`Tool(*)` allows every call) |
+ * | `Tool:content`, `Tool(content)` | exactly this content; for tools that touch files, a path pattern |
+ * | `Tool:prefix*`, `Tool(prefix*)` | contents that begin so |
+ * | `Tool(command:*)` | the command, alone or with more words: `Bash(npm test:*)` covers `npm test -- x`, not `npm testing` |
+ *
+ * In path patterns `*` stays within a segment unless it ends the pattern, `**` crosses segments. `src/**` and `./x` are
+ * relative to the working directory, `.env` and `**\/x` match anywhere.
  */
 export interface PermissionsConfig {
   /** Calls that run. */
@@ -1162,12 +1209,16 @@ export interface PermissionsConfig {
  */
 export declare function createModePermissionHandler(defaultMode?: PermissionMode): PermissionHandler;
 
-/** A handler that decides by rules: `deny` before `allow` before `ask`; a call no rule matches asks. */
+/**
+ * A handler that decides by rules: `deny` before `allow` before `ask`; a call no rule matches asks. Throws a
+ * {@link ConfigError} for a rule that means nothing.
+ */
 export declare function createRuleBasedPermissionHandler(config: PermissionsConfig): PermissionHandler;
 
 /**
- * A handler that protects paths: denies `..` segments, system directories and highly sensitive files (private keys,
- * credentials); asks where an explicit allow rule names such a file; allows everything else.
+ * A handler that protects paths, as given and where they lead: denies `..` segments, system directories and highly
+ * sensitive files (private keys, credentials); asks where an explicit allow rule names such a file; allows everything
+ * else.
  */
 export declare function createPathSafetyPermissionHandler(options?: PathSafetyPermissionOptions): PermissionHandler;
 
@@ -1243,7 +1294,10 @@ export interface ConfirmationResponse {
   approved: boolean;
   /** Why not; the model reads it. */
   reason?: string;
-  /** `'session'` remembers the approval for calls with the same signature. Default `'once'`. */
+  /**
+   * `'session'` remembers the approval for calls with the same signature; where the signature is the tool's name alone,
+   * as with custom tools, for calls with the same arguments. Default `'once'`.
+   */
   scope?: 'once' | 'session';
   /** Mode to go on in, for plan questions. */
   targetMode?: PermissionMode;

@@ -50,6 +50,7 @@ await createAgent({
     permission: 'accept-edits',
     toolTimeoutMs: 1,
     allowedTools: [],
+    permissions: { ask: ['Write'] },
     confirmationFallback: 'allow',
   },
 });

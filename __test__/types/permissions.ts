@@ -50,6 +50,10 @@ const request: PermissionHandlerRequest = {
   toolKind: ToolKind.Write,
   toolMeta: { sideEffect: 'pure', isReadOnly: false, isConcurrencySafe: false, isDestructive: false },
 };
+request.toolMeta.paths = [{ resolved: '/w/a' }, { resolved: '/w/b', also: ['b'], given: ['./b'] }];
+request.toolMeta.aliases = ['U'];
+// @ts-expect-error a path has a resolved name
+request.toolMeta.paths = [{ also: ['a'] }];
 // @ts-expect-error a raw literal is not a kind
 request.toolKind = 'write';
 const result = await createCompositePermissionHandler(

@@ -46,6 +46,11 @@ await createSession({ provider: { apiKey: 'k' }, model: 'm' });
 await createSession({ provider, model: 'm', maxTurn: 3 });
 // @ts-expect-error no such mode
 await createSession({ provider, model: 'm', permissionMode: 'bypass' });
+await createSession({ provider, model: 'm', permissions: { deny: ['Read(**/.env*)'] } });
+// @ts-expect-error rules are lists of strings
+await createSession({ provider, model: 'm', permissions: { deny: 'Read' } });
+// @ts-expect-error no such list
+await createSession({ provider, model: 'm', permissions: { denied: [] } });
 // @ts-expect-error a fallback is deny or allow
 await createSession({ provider, model: 'm', confirmationFallback: 'ask' });
 // @ts-expect-error no such source
@@ -86,6 +91,7 @@ const all: Required<SessionOptions> = {
     typeOf(sessionId).is<SessionId>();
     return { requestConfirmation: async () => ({ approved: false, reason: 'no' }) };
   },
+  permissions: { allow: ['Bash(npm test:*)'], ask: ['Bash'], deny: ['Read(**/.env*)'] },
   confirmationFallback: 'deny',
   systemPrompt: 's',
   maxTurns: 3,

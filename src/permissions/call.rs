@@ -83,6 +83,11 @@ impl<'a> Call<'a> {
         !self.parts.is_empty()
     }
 
+    /// Whether the content is one of the paths.
+    pub(super) fn content_is_path(&self) -> bool {
+        self.by_path && self.content.is_some()
+    }
+
     /// What has to be allowed; never empty.
     pub(super) fn units(&self) -> Vec<Unit<'_>> {
         if self.has_parts() {

@@ -150,8 +150,6 @@ enum Scope {
     Absolute,
     /// Those relative to the working directory, inside of it.
     Inside,
-    /// Those that begin with `../`.
-    Above,
     /// All of them: the pattern says nothing about where the file lies.
     Anywhere,
 }
@@ -170,8 +168,9 @@ pub(super) struct PathPattern {
 }
 
 impl PathPattern {
-    fn parse(text: &str) -> Result<Self, globset::ErrorKind> {
-        let (scope, text) = plain(text);
+    fn parse(text: &str) -> Result<Self, String> {
+        let (scope, text) = plain(text)
+            .ok_or("where its .. leads is not known; write the path without it, absolute where it is elsewhere")?;
         let pattern = match scope {
             Scope::Anywhere if !text.starts_with("**/") => format!("**/{text}"),
             _ => text.clone(),
@@ -187,8 +186,8 @@ impl PathPattern {
 
     /// A path in which nothing is a pattern.
     fn literal(text: &str) -> Option<Self> {
-        let (scope, text) = plain(text);
-        (!text.is_empty()).then(|| Self { scope, text, prefix: None, globs: Vec::new(), directory: None })
+        let (scope, text) = plain(text)?;
+        Some(Self { scope, text, prefix: None, globs: Vec::new(), directory: None })
     }
 
     fn sees(&self, name: &str) -> bool {
@@ -196,7 +195,6 @@ impl PathPattern {
         match self.scope {
             Scope::Absolute => is_absolute(name),
             Scope::Inside => !above && !is_absolute(name),
-            Scope::Above => above,
             Scope::Anywhere => !above,
         }
     }
@@ -222,19 +220,20 @@ impl PathPattern {
     }
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, globset::ErrorKind> {
+fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     GlobBuilder::new(pattern)
         .literal_separator(true)
         .backslash_escape(true)
         .case_insensitive(FOLDS_CASE)
         .build()
         .map(|glob| glob.compile_matcher())
-        .map_err(|error| error.kind().clone())
+        .map_err(|error| error.kind().to_string())
 }
 
 /// The pattern as one would write the path itself: `./` says that it begins at the working directory, a final slash
-/// means what is in the directory.
-fn plain(text: &str) -> (Scope, String) {
+/// means what is in the directory. `None` where `..` follows a pattern or
+/// leads out of the working directory.
+fn plain(text: &str) -> Option<(Scope, String)> {
     #[cfg(windows)]
     let text = &text.replace('\\', "/");
     let absolute = is_absolute(text);
@@ -243,10 +242,11 @@ fn plain(text: &str) -> (Scope, String) {
     for segment in text.split('/') {
         match segment {
             "" | "." => {}
-            ".." if segments.last().is_some_and(|last| *last != ".." && !last.contains(['*', '?', '[', '{'])) => {
+            ".." if segments.last().is_some_and(|last| !last.contains(['*', '?', '[', '{'])) => {
                 segments.pop();
             }
             ".." if absolute && segments.is_empty() => {}
+            ".." => return None,
             segment => segments.push(segment),
         }
     }
@@ -255,7 +255,6 @@ fn plain(text: &str) -> (Scope, String) {
     }
     let scope = match segments.first() {
         _ if absolute => Scope::Absolute,
-        Some(&"..") => Scope::Above,
         Some(&"**") if !here => Scope::Anywhere,
         _ if segments.len() == 1 && !here && !text.contains('/') => Scope::Anywhere,
         _ => Scope::Inside,
@@ -266,7 +265,7 @@ fn plain(text: &str) -> (Scope, String) {
         _ if joined.is_empty() => ".".to_owned(),
         _ => joined,
     };
-    (scope, text)
+    Some((scope, text))
 }
 
 #[cfg(test)]
@@ -303,8 +302,6 @@ mod tests {
             ("*/x", "/x", false),
             ("*/x", "../x", false),
             ("**", "../x", true),
-            ("../lib/**", "../lib/x", true),
-            ("../lib/**", "lib/x", false),
             ("src/{a,b}/*.rs", "src/b/x.rs", true),
             ("src/[ab]/x", "src/b/x", true),
             ("src/[id]/x", "src/[id]/x", true),
@@ -352,7 +349,8 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for text in ["", " ", "~/.ssh/**", "~", "src/[ab", "src/{a", "src/a}"] {
+        for text in ["", " ", "~/.ssh/**", "~", "../lib/**", "./a/../../b", "src/*/../b", "src/[ab", "src/{a", "src/a}"]
+        {
             assert!(Content::parse(text, Form::Parenthesis).is_err(), "{text:?}");
         }
         for text in ["", "  "] {

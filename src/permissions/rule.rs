@@ -114,7 +114,10 @@ impl Rule {
         }
         let Some(content) = &self.content else { return true };
         !content.is_specific()
-            || call.contents().any(|text| content.may_cover_text(text))
+            || call.contents().any(|text| match call.content_is_path() {
+                true => content.covers_text(text),
+                false => content.may_cover_text(text),
+            })
             || call.spellings().any(|path| content.may_cover_path(path))
             || self.is_signature(call.signature)
     }
@@ -179,6 +182,7 @@ mod tests {
             ("mcp__*__read", "at the end"),
             ("Read([ab)", "no path pattern"),
             ("Read(~/.ssh/**)", "~ is not expanded"),
+            ("Read(../lib/**)", "leads is not known"),
         ] {
             let error = Rule::parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

@@ -1,6 +1,7 @@
 //! Allow, ask and deny lists: one engine for handlers, the options of a Session and the rules it learns.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::call::Call;
 use super::request::{PermissionDecision, PermissionRequest};
@@ -12,7 +13,7 @@ mod tests;
 
 /// `PermissionsConfig`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(try_from = "Map<String, Value>")]
 pub struct RuleLists {
     /// Runs without a question.
     pub allow: Vec<String>,
@@ -20,6 +21,23 @@ pub struct RuleLists {
     pub ask: Vec<String>,
     /// Never runs.
     pub deny: Vec<String>,
+}
+
+/// An array would do for a struct of defaults, and mean no rules at all.
+impl TryFrom<Map<String, Value>> for RuleLists {
+    type Error = serde_json::Error;
+
+    fn try_from(fields: Map<String, Value>) -> std::result::Result<Self, Self::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Fields {
+            allow: Vec<String>,
+            ask: Vec<String>,
+            deny: Vec<String>,
+        }
+        let Fields { allow, ask, deny } = serde_json::from_value(Value::Object(fields))?;
+        Ok(Self { allow, ask, deny })
+    }
 }
 
 /// Parsed lists.
