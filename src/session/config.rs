@@ -14,8 +14,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort};
-use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
+use crate::pipeline::{CLEANUP_GRACE, ConfirmationFallback, Limits, Pipeline, PipelineConfig};
 use crate::providers::Model;
+use crate::providers::external::External;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
 
@@ -131,6 +132,8 @@ pub struct Ports {
     pub confirmation: Option<Arc<dyn ConfirmationPort>>,
     /// Hooks.
     pub hooks: Option<Arc<dyn HookPort>>,
+    /// Middleware around the model.
+    pub model: Option<External>,
 }
 
 /// What a Session is made of.
@@ -247,6 +250,10 @@ impl SessionConfig {
         };
         let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
         let gate = pipeline.cleanup().clone();
+        let model = match ports.model {
+            Some(middleware) => middleware.model(Some(model), gate.clone(), CLEANUP_GRACE),
+            None => model,
+        };
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
             settings: Settings {
