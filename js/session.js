@@ -5,6 +5,8 @@ import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
+import { modelMiddlewareOf, refuseToolMiddleware } from './middleware.js';
+import { ModelCalls } from './model-calls.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
@@ -67,7 +69,6 @@ const NOT_YET = [
   'durableExecutionLeaseStore',
   'executionLease',
   'mcpServers',
-  'middleware',
   'providerRegistry',
   'sandbox',
   'sessionEventStore',
@@ -113,6 +114,8 @@ export class Session {
   #tools;
   #permission;
   #hooks;
+  /** Model middleware, where there is any. */
+  #models;
   #confirmation;
   #defaultContext;
   #model;
@@ -135,6 +138,7 @@ export class Session {
       throw new ConfigError('provider must be a connection configuration, for instance { type: "openai", apiKey }');
     }
     refuseMissing(options);
+    refuseToolMiddleware(options.middleware, 'middleware');
     if (!Array.isArray(tools)) throw new ConfigError('tools must be an array of tool definitions');
     requireFunction('permissionHandler', permissionHandler);
     if (confirmationHandler !== undefined && typeof confirmationHandler?.requestConfirmation !== 'function') {
@@ -146,6 +150,7 @@ export class Session {
     const plugins = pluginsOf(options);
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
     this.#hooks = hooksOf(options, plugins);
+    this.#models = ModelCalls.of(modelMiddlewareOf(options, plugins), this.#operations, () => this.#handle);
     this.#permission = permissionHandler;
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
@@ -159,6 +164,7 @@ export class Session {
           key: this.#key,
           permission: permissionHandler !== undefined,
           confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
+          model: this.#models !== undefined,
         }),
         encodeOptions({
           profile,
@@ -401,6 +407,9 @@ export class Session {
           answer = callback(withSignal(hookInput(input), 'abortSignal', this.#calls.open(id)));
           break;
         }
+        case 'model':
+          answer = this.#models.run(this.#calls.open(id), ...args);
+          break;
         default:
           throw new SdkError(`the native core called an unknown port ${port}`);
       }

@@ -101,6 +101,7 @@ const all: Required<SessionOptions> = {
   },
   hookTimeoutMs: 1000,
   sessionEndHookTimeoutMs: 1000,
+  middleware: { model: [], tool: [] },
   plugins: [{ name: 'p', tools: [] }],
   memoryManager: {
     list: async () => [],
