@@ -268,6 +268,22 @@ describe('what a layer changes', () => {
 });
 
 describe('streaming', () => {
+  test('a layer that has heard enough closes the connection at once, and goes on by itself', async (t) => {
+    let server;
+    const first = async function* (_, next) {
+      for await (const chunk of next()) {
+        yield chunk;
+        break;
+      }
+      await until(() => server.closedEarly === 1);
+      yield { content: ' and mine' };
+    };
+    const script = [{ pieces: framesOf({ text: 'one' }).slice(0, 1), ending: 'hang' }];
+    const opened = await serve(t, script, around(pass, first));
+    ({ server } = opened);
+    assert.equal(textOf(await ask(opened.session)), 'one and mine');
+  });
+
   test('a chunk is seen while the model is silent', async (t) => {
     const script = [{ pieces: framesOf({ text: 'one' }).slice(0, 1), ending: 'hang' }];
     const { session } = await serve(t, script, around(pass, pass));
