@@ -345,7 +345,12 @@ export interface SessionOptions {
   hookTimeoutMs?: number;
   /** The same for `SessionEnd`. Default 3000. */
   sessionEndHookTimeoutMs?: number;
-  /** Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`. */
+  /** Layers around model calls. They survive `setModel`, and forks have them too. Default: none. */
+  middleware?: AgentMiddlewareConfig;
+  /**
+   * Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`, and
+   * their middleware lies inside of `middleware`, that of earlier plugins outside of that of later ones.
+   */
   plugins?: readonly AgentPlugin[];
   /** Observer of the durable boundaries of tool calls. Default: none. */
   toolLifecycle?: ToolExecutionLifecycle;
@@ -1462,6 +1467,196 @@ export interface ModelToolDefinition {
   strict?: boolean;
 }
 
+/** Token counts of one model call. A missing optional count is not known. */
+export interface ModelUsage {
+  /** Tokens of the request, cached ones included. */
+  promptTokens: number;
+  /** Tokens of the answer. */
+  completionTokens: number;
+  /** All tokens, as the provider counts them. */
+  totalTokens: number;
+  /** Tokens of the answer that are reasoning. */
+  reasoningTokens?: number;
+  /** Tokens of the request that were written into the provider's cache. */
+  cacheCreationInputTokens?: number;
+  /** Tokens of the request that were read from the provider's cache. */
+  cacheReadInputTokens?: number;
+  /** Tokens of the request that the provider's cache did not hold. */
+  cacheMissInputTokens?: number;
+  /** Tokens of the request that are paid in full. */
+  billableInputTokens?: number;
+}
+
+/** A whole answer of a model. */
+export interface ModelResponse {
+  /** The text; empty if there is none. */
+  content: string;
+  /** The reasoning, if there is any. */
+  reasoningContent?: string;
+  /** The calls the model made. */
+  toolCalls?: ModelToolCall[];
+  /** Why it stopped: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, or the provider's own word. */
+  finishReason?: string;
+  /** Token counts. */
+  usage?: ModelUsage;
+}
+
+/** A piece of an answer. Every field may be absent. */
+export interface ModelStreamChunk {
+  /** A piece of the text. */
+  content?: string;
+  /** A piece of the reasoning. */
+  reasoningContent?: string;
+  /** Tool calls, whole or in pieces. They count when the answer is complete. */
+  toolCalls?: ModelStreamToolCall[];
+  /** Why the model stopped; see {@link ModelResponse.finishReason}. The last one counts. */
+  finishReason?: string;
+  /** Token counts; the last ones count. */
+  usage?: ModelUsage;
+}
+
+/** A tool call in a stream: whole, or a piece of one. */
+export type ModelStreamToolCall = ModelToolCall | ModelToolCallDelta;
+
+/**
+ * A piece of a tool call. Pieces of one `index` belong together: the first one names the function, `arguments` are
+ * joined. A call without an `id` gets one.
+ */
+export interface ModelToolCallDelta {
+  /** Place of the call in the answer, from 0. */
+  index: number;
+  /** Id of the call. */
+  id?: string;
+  type?: 'function';
+  /** What the piece adds. */
+  function?: { name?: string; arguments?: string };
+}
+
+/** What a model is asked for. */
+export type QuerySource =
+  | 'main_thread'
+  | 'agent'
+  | 'compact'
+  | 'side_question'
+  | 'hook_agent'
+  | 'hook_prompt'
+  | 'verification_agent'
+  | 'summary'
+  | 'suggestion'
+  | 'classifier';
+
+/** Options of {@link ModelService.sideQuery}. */
+export interface ModelSideQueryOptions {
+  /** What is asked. */
+  querySource?: QuerySource;
+  /** Limit of tokens of the answer. Default: the service's. */
+  maxOutputTokens?: number;
+  /** Sampling temperature. Default: the service's. */
+  temperature?: number;
+}
+
+/** When a {@link ModelService} tries again. */
+export interface ModelRetryConfig {
+  /** Further attempts after the first. */
+  maxRetries?: number;
+  /** Wait before the first retry in milliseconds. */
+  initialDelayMs?: number;
+  /** Longest wait that growing leads to, in milliseconds. */
+  maxDelayMs?: number;
+  /** Factor from one wait to the next. */
+  backoffMultiplier?: number;
+}
+
+/** An attempt of a {@link ModelService} failed and another one follows. */
+export interface ModelRetryEvent {
+  type: 'retry';
+  /** Number of the retry, from 1. */
+  attempt: number;
+  /** How many there may be. */
+  maxRetries: number;
+  /** Wait before it, in milliseconds. */
+  delayMs: number;
+  /** Why the attempt before failed, for people. */
+  error: string;
+  /** HTTP status of that failure, if it had one. */
+  status?: number;
+}
+
+/** Settings of a {@link ModelService}. Holds the key: never log it. */
+export interface ModelServiceConfig {
+  /** Adapter type. */
+  provider: ProviderType;
+  /** Logical id of the connection. */
+  providerId: string;
+  /** Model name as the provider knows it. */
+  model: string;
+  /** Sampling temperature. */
+  temperature: number;
+  /** Context window in tokens. */
+  maxContextTokens: number;
+  /** Limit of tokens of an answer. */
+  maxOutputTokens?: number;
+  /** Limit of a whole call in milliseconds. */
+  requestTimeoutMs: number;
+  /** Longest silence of a stream in milliseconds. */
+  streamIdleTimeoutMs: number;
+  /** Options keyed by provider type. */
+  providerOptions?: ModelProviderOptions;
+  /** Key; may be empty. */
+  apiKey: string;
+  /** Base URL. Default: the provider's own. */
+  baseUrl?: string;
+  /** Headers of every request. */
+  customHeaders?: Record<string, string>;
+  /** API version. */
+  apiVersion?: string;
+  /** Whether the model can reason. */
+  supportsThinking?: boolean;
+  /** Structured output of every call. */
+  outputFormat?: OutputFormat;
+  /** When it tries again. */
+  retry?: ModelRetryConfig;
+}
+
+/**
+ * A model as an object: what {@link wrapModelService} takes and gives.
+ *
+ * **Contract** for all operations
+ * - `messages`, `tools` and options belong to the caller; an implementation does not change them.
+ * - May throw or reject; the caller sees the same error.
+ * - Ends with the reason of `signal` when that aborts.
+ */
+export interface ModelService {
+  /** One answer, whole. */
+  chat(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): Promise<ModelResponse>;
+  /** A question beside the conversation: no tools, limits of its own. */
+  sideQuery(
+    messages: readonly ModelMessage[],
+    signal?: AbortSignal,
+    options?: ModelSideQueryOptions,
+  ): Promise<ModelResponse>;
+  /** One answer in pieces. Nothing happens before the first `next()`; leaving it early ends the call. */
+  streamChat(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<ModelStreamChunk, void, void>;
+  /** Like `chat`, and yields each retry. */
+  chatWithRetryEvents?(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<ModelRetryEvent, ModelResponse, void>;
+  /** Its settings. */
+  getConfig(): ModelServiceConfig;
+  /** Changes settings of later calls. */
+  updateConfig(change: Partial<ModelServiceConfig>): void;
+}
+
 /** Which model: logical provider id, adapter type, model name. */
 export interface ModelIdentity {
   /** Logical id of the provider connection. */
@@ -1771,8 +1966,10 @@ export type SdkErrorCode =
   | 'MODEL_ANSWER_INCOMPLETE'
   /** Retrying cannot help, or the limit of retries was reached. */
   | 'CANNOT_RETRY'
-  /** The conversation breaks a rule of the protocol. */
+  /** The conversation breaks a rule of the protocol, or a middleware made a request that is none. */
   | 'INVALID_MODEL_REQUEST'
+  /** A model middleware threw or yielded something that is no chunk; `cause` is what it threw. */
+  | 'MODEL_MIDDLEWARE_FAILED'
   /** The turn limit was reached. */
   | 'MAX_TURNS_EXCEEDED'
   /** A call was not permitted. */
@@ -1933,6 +2130,126 @@ export declare function composeMiddleware<TRequest, TResult>(
   middleware: readonly Middleware<TRequest, TResult>[],
   terminal: (request: TRequest) => TResult,
 ): (request: TRequest) => TResult;
+
+/** Middleware of a Session or a plugin. The first of a list is outermost. */
+export interface AgentMiddlewareConfig {
+  /** Around model calls. Default: none. */
+  readonly model?: readonly ModelMiddleware[];
+  /** Around tool calls. This version has none: a list that is not empty is refused with {@link ConfigError}. */
+  readonly tool?: readonly ToolMiddleware[];
+}
+
+/**
+ * A layer around model operations. At least one of the functions is there; an operation whose function is missing
+ * passes through.
+ *
+ * A Session asks its model by `streamChat` alone, so only `wrapStream` runs there; the others are for
+ * {@link wrapModelService}. A layer that answers by itself, without `next`, costs no model call. What it changes in
+ * `messages` and `tools` is what the model sees, and does not change the Session's history; what it yields is what the
+ * Session takes for the model's answer.
+ *
+ * ```ts
+ * const shout: ModelMiddleware = {
+ *   async *wrapStream(request, next) {
+ *     const hint: ModelMessage = { role: 'system', content: 'Answer in one line.' };
+ *     for await (const chunk of next({ ...request, messages: [hint, ...request.messages] })) {
+ *       yield chunk.content === undefined ? chunk : { ...chunk, content: chunk.content.toUpperCase() };
+ *     }
+ *   },
+ * };
+ * ```
+ *
+ * **Contract**
+ * - `request` and everything in it is frozen. `next` takes a request made from it: `operation`, `model` and `signal`
+ *   stay, everything else is JSON and copied. A second `next` in one call throws, and so does another `operation`.
+ * - Awaited by the model call. A generator is read as fast as its consumer takes; when it ends early, or is left, the
+ *   one that `next` gave is closed.
+ * - May throw or reject: the layer outside of it sees the error. What leaves the outermost layer of a Session fails the
+ *   request: an error of the model that came through unchanged keeps its code, anything else is
+ *   `MODEL_MIDDLEWARE_FAILED` with what was thrown as `cause`. Retries of the provider happen inside of all layers.
+ * - Must observe `request.signal`. When it aborts, the layer has 5 seconds to end; one that goes on keeps new tool calls
+ *   and `close` refused until it settles. Silence of a layer that does not wait for `next` is bounded by the provider's
+ *   `streamIdleTimeoutMs`.
+ */
+export interface ModelMiddleware {
+  /** Around {@link ModelService.chat}. */
+  wrapChat?(
+    request: ModelChatRequest,
+    next: MiddlewareNext<ModelChatRequest, Promise<ModelResponse>>,
+  ): Promise<ModelResponse>;
+  /** Around {@link ModelService.sideQuery}. */
+  wrapSideQuery?(
+    request: ModelSideQueryRequest,
+    next: MiddlewareNext<ModelSideQueryRequest, Promise<ModelResponse>>,
+  ): Promise<ModelResponse>;
+  /** Around {@link ModelService.streamChat}, and around every model call of a Session. */
+  wrapStream?(
+    request: ModelStreamRequest,
+    next: MiddlewareNext<ModelStreamRequest, AsyncGenerator<ModelStreamChunk, void, void>>,
+  ): AsyncGenerator<ModelStreamChunk, void, void>;
+  /** Around {@link ModelService.chatWithRetryEvents}, for services that have it. */
+  wrapChatWithRetryEvents?(
+    request: ModelRetryRequest,
+    next: MiddlewareNext<ModelRetryRequest, AsyncGenerator<ModelRetryEvent, ModelResponse, void>>,
+  ): AsyncGenerator<ModelRetryEvent, ModelResponse, void>;
+}
+
+/** What the requests of a {@link ModelMiddleware} have in common. */
+interface ModelRequestBase<TOperation extends string> {
+  /** Which operation is under way. */
+  readonly operation: TOperation;
+  /** Model name. */
+  readonly model: string;
+  /** The conversation, a system message in front included. */
+  readonly messages: readonly ModelMessage[];
+  /** Aborts when the answer is no longer wanted. In a Session always there. */
+  readonly signal?: AbortSignal;
+}
+
+/** Request of {@link ModelMiddleware.wrapChat}. */
+export interface ModelChatRequest extends ModelRequestBase<'chat'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapSideQuery}. */
+export interface ModelSideQueryRequest extends ModelRequestBase<'sideQuery'> {
+  /** Options of the query, if any were given. */
+  readonly options?: Readonly<ModelSideQueryOptions> | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapStream}. */
+export interface ModelStreamRequest extends ModelRequestBase<'streamChat'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapChatWithRetryEvents}. */
+export interface ModelRetryRequest extends ModelRequestBase<'chatWithRetryEvents'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/**
+ * A model service with layers around its operations; the first of the list is outermost. `getConfig` and `updateConfig`
+ * are the service's own. Errors keep their identity.
+ *
+ * @throws {ConfigError} The service lacks an operation, or the list holds something that is no middleware.
+ */
+export declare function wrapModelService(service: ModelService, middleware: readonly ModelMiddleware[]): ModelService;
+
+/** A layer around tool calls; see {@link AgentMiddlewareConfig.tool}. */
+export type ToolMiddleware = Middleware<ToolMiddlewareRequest, ToolExecution>;
+
+/** A tool call, as a {@link ToolMiddleware} sees it. */
+export interface ToolMiddlewareRequest {
+  /** Name of the tool. */
+  readonly toolName: string;
+  /** Arguments of the call. */
+  readonly input: JsonObject;
+  /** What the call knows of its Session. */
+  readonly context: ExecutionContext;
+}
 
 /** Registers something to clean up when {@link gracefulShutdown} runs. Live Sessions register themselves. */
 export declare function registerCleanup(cleanup: CleanupFn): CleanupHandle;
@@ -2169,10 +2486,12 @@ export interface HookInputFields {
   SessionEnd: { readonly reason: string };
 }
 
-/** Hooks and tools that belong together. */
+/** Middleware, hooks and tools that belong together. */
 export interface AgentPlugin {
   /** Unique in a Session. */
   readonly name: string;
+  /** Its middleware, inside of that of the Session's options. */
+  readonly middleware?: AgentMiddlewareConfig;
   /** Its hooks. */
   readonly hooks?: InlineHooks;
   /** Its tools. */
@@ -2182,7 +2501,7 @@ export interface AgentPlugin {
 /**
  * Checks a plugin and freezes it.
  *
- * @throws {ConfigError} The name is empty, an event does not exist, or a list is none.
+ * @throws {ConfigError} The name is empty, an event does not exist, or a list is none or holds what does not belong there.
  */
 export declare function definePlugin(plugin: AgentPlugin): AgentPlugin;
 

@@ -24,6 +24,7 @@ export { definePlugin } from './js/hooks.js';
 export * from './js/ids.js';
 export { gracefulShutdown, registerCleanup, resetCleanupRegistry } from './js/lifecycle.js';
 export { composeMiddleware } from './js/middleware.js';
+export { wrapModelService } from './js/model-service.js';
 export {
   createCompositePermissionHandler,
   createModePermissionHandler,

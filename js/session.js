@@ -5,7 +5,8 @@ import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
-import { toolMiddlewareOf } from './middleware.js';
+import { modelMiddlewareOf, toolMiddlewareOf } from './middleware.js';
+import { ModelCalls } from './model-calls.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
@@ -118,6 +119,8 @@ export class Session {
   #hooks;
   #toolMiddleware;
   #toolLifecycle;
+  /** Model middleware, where there is any. */
+  #models;
   #confirmation;
   #defaultContext;
   #model;
@@ -153,6 +156,7 @@ export class Session {
     this.#hooks = hooksOf(options, plugins);
     this.#toolMiddleware = toolMiddlewareOf(options, plugins);
     this.#toolLifecycle = toolLifecycleOf(options);
+    this.#models = ModelCalls.of(modelMiddlewareOf(options, plugins), this.#operations, () => this.#handle);
     this.#permission = permissionHandler;
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
@@ -168,6 +172,7 @@ export class Session {
           confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
           toolMiddleware: this.#toolMiddleware.length > 0,
           toolLifecycle: this.#toolLifecycle !== undefined,
+          model: this.#models !== undefined,
         }),
         encodeOptions({
           profile,
@@ -435,6 +440,9 @@ export class Session {
           answer = callback(withSignal(hookInput(input), 'abortSignal', this.#calls.open(id)));
           break;
         }
+        case 'model':
+          answer = this.#models.run(this.#calls.open(id), ...args);
+          break;
         default:
           throw new SdkError(`the native core called an unknown port ${port}`);
       }

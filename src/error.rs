@@ -30,6 +30,8 @@ pub enum ErrorCode {
     CannotRetry,
     /// The model request itself breaks a rule of the protocol (found before it was sent).
     InvalidRequest,
+    /// Model middleware of the application failed, or answered in the wrong form.
+    ModelMiddlewareFailed,
     /// No adapter is registered for a provider type.
     ProviderAdapterNotFound,
     /// The turn limit of the request was reached.
@@ -83,6 +85,7 @@ impl ErrorCode {
             Self::ModelProtocolError => "MODEL_PROTOCOL_ERROR",
             Self::CannotRetry => "CANNOT_RETRY",
             Self::InvalidRequest => "INVALID_MODEL_REQUEST",
+            Self::ModelMiddlewareFailed => "MODEL_MIDDLEWARE_FAILED",
             Self::ProviderAdapterNotFound => "PROVIDER_ADAPTER_NOT_FOUND",
             Self::MaxTurnsExceeded => "MAX_TURNS_EXCEEDED",
             Self::ModelAnswerIncomplete => "MODEL_ANSWER_INCOMPLETE",

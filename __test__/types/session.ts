@@ -107,6 +107,7 @@ const all: Required<SessionOptions> = {
   },
   hookTimeoutMs: 1000,
   sessionEndHookTimeoutMs: 1000,
+  middleware: { model: [], tool: [] },
   plugins: [{ name: 'p', tools: [] }],
   toolLifecycle: { onToolSettled: async () => {} },
   memoryManager: {

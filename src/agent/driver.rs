@@ -240,14 +240,13 @@ impl Request<'_> {
             output_format: options.output_format.clone(),
             provider_options: options.provider_options.clone(),
         };
-        let answer = async {
-            let mut stream = options.model.stream(request, &options.cancel).await?;
-            answer::read(stream.as_mut(), sink, self.events).await
-        };
-        let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
-        let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);
+        let aborted = || Error::new(crate::error::ErrorCode::Abort, "the request was aborted");
+        let opened = options.cancel.run_until(options.model.stream(request, &options.cancel)).await;
+        let mut stream = opened.unwrap_or_else(|| Err(aborted()))?;
+        let read = options.cancel.run_until(answer::read(stream.as_mut(), sink, self.events)).await;
         self.events.flush();
-        outcome
+        stream.close().await;
+        read.unwrap_or_else(|| Err(aborted()))
     }
 
     /// Runs the calls of a turn, publishes their results as they come, and puts them into the history in declared

@@ -7,6 +7,7 @@ mod direct;
 mod env;
 mod error;
 mod js_around;
+mod js_model;
 mod js_ports;
 mod js_tool;
 mod mailbox;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::env::NativeEnv;
 use super::error::thrown;
 use super::js_around::{JsLifecycle, JsMiddleware};
+use super::js_model;
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::permissions::PermissionUpdates;
+use crate::providers::external::Exchanges;
 use crate::providers::{self, ProviderConfig};
 use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Session, SessionConfig};
 
@@ -40,6 +42,8 @@ pub struct NativeSession {
     /// The last request that was started, for polling it in place.
     task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
+    /// Model calls that middleware answers, where there is any.
+    pub(super) exchanges: Option<Arc<Exchanges>>,
 }
 
 /// What the facade holds for the stream of one request. A Session may have several: one that is read late stays whole.
@@ -80,6 +84,8 @@ struct Wiring {
     tool_middleware: bool,
     #[serde(default)]
     tool_lifecycle: bool,
+    #[serde(default)]
+    model: bool,
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
@@ -95,17 +101,18 @@ pub fn open_session(
     parent: Option<&External<NativeSession>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
+    let provider: ProviderConfig = serde_json::from_str(&provider)
+        .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
     let model = match script {
         Some(handle) => handle.script.model(),
-        None => {
-            let provider: ProviderConfig = serde_json::from_str(&provider)
-                .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
-            js(providers::open(&provider))?
-        }
+        None => js(providers::open(&provider))?,
     };
+    let silence = js(provider.timeouts())?.stream_idle;
     let config = js(SessionConfig::parse(&options))?;
     let mailbox = env.port.open(wiring.key);
     let ports = Arc::new(JsPorts::new(Arc::clone(&mailbox)));
+    let middleware = wiring.model.then(|| js_model::middleware(&mailbox, silence));
+    let exchanges = middleware.as_ref().map(|middleware| Arc::clone(&middleware.exchanges));
     let parts = parse_tools(&tools, &mailbox).and_then(|tools| {
         config.into_parts(
             SessionId::generate(),
@@ -118,6 +125,7 @@ pub fn open_session(
                 middleware: wiring.tool_middleware.then(|| Arc::new(JsMiddleware::new(Arc::clone(&mailbox))) as _),
                 log: None,
                 lifecycle: wiring.tool_lifecycle.then(|| Arc::new(JsLifecycle::new(Arc::clone(&mailbox))) as _),
+                model: middleware,
             },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
@@ -139,6 +147,7 @@ pub fn open_session(
         mailbox,
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
+        exchanges,
     }))
 }
 

@@ -17,9 +17,11 @@ use crate::host::log::Logging;
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort, RuleLists, Rules};
 use crate::pipeline::{
-    ArtifactOptions, Artifacts, ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle, ToolMiddleware,
+    ArtifactOptions, Artifacts, CLEANUP_GRACE, ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle,
+    ToolMiddleware,
 };
 use crate::providers::Model;
+use crate::providers::external::External;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
 
@@ -147,6 +149,8 @@ pub struct Ports {
     pub lifecycle: Option<Arc<dyn ToolLifecycle>>,
     /// The log.
     pub log: Option<Logging>,
+    /// Middleware around the model.
+    pub model: Option<External>,
 }
 
 /// What a Session is made of.
@@ -278,6 +282,10 @@ impl SessionConfig {
         artifacts.check()?;
         let artifacts = Artifacts::new(artifacts);
         let gate = pipeline.cleanup().clone();
+        let model = match ports.model {
+            Some(middleware) => middleware.model(Some(model), gate.clone(), CLEANUP_GRACE),
+            None => model,
+        };
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
             settings: Settings {
