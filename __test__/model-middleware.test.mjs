@@ -624,8 +624,9 @@ describe('options', () => {
     ['a layer that is a function', { middleware: { model: [() => {}] } }, /middleware\.model\[0\] must be an object/],
     ['a layer that wraps nothing', { middleware: { model: [{}] } }, /middleware\.model\[0\] wraps nothing/],
     ['a wrapper that is no function', { middleware: { model: [{ wrapStream: 1 }] } }, /model\[0\]\.wrapStream/],
-    ['tool middleware', { middleware: { tool: [async () => {}] } }, /middleware\.tool is not available/],
-    ['a plugin’s tool middleware', { plugins: [{ name: 'p', middleware: { tool: [() => {}] } }] }, /plugin p: .*tool/],
+    ['tool middleware that is no list', { middleware: { tool: () => {} } }, /middleware\.tool must be an array/],
+    ['tool middleware that is no function', { middleware: { tool: [{}] } }, /middleware\.tool\[0\] must be a function/],
+    ['a plugin’s tool middleware', { plugins: [{ name: 'p', middleware: { tool: [1] } }] }, /plugin p: .*tool\[0\]/],
     ['a plugin’s broken layer', { plugins: [{ name: 'p', middleware: { model: [null] } }] }, /plugin p: .*model\[0\]/],
   ]) {
     test(`${what} is a ConfigError`, async () => {
