@@ -8,6 +8,7 @@ mod artifacts;
 mod catalog;
 mod direct;
 mod invoke;
+mod limiter;
 mod permit;
 mod refusal;
 mod resolve;
@@ -31,7 +32,7 @@ use crate::registry::{ExposurePolicy, ToolRegistry};
 
 pub use artifacts::Artifacts;
 pub use direct::run_direct;
-pub use schedule::Limits;
+pub use limiter::{Limits, ToolLimiter};
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
 pub const CLEANUP_GRACE: Duration = Duration::from_secs(5);
@@ -110,7 +111,7 @@ pub struct Pipeline {
     confirmation: Option<Arc<dyn ConfirmationPort>>,
     hooks: Arc<Hooks>,
     approvals: Approvals,
-    scheduler: schedule::Scheduler,
+    limiter: Arc<ToolLimiter>,
     cleanup: CleanupGate,
     artifacts: Artifacts,
     tasks: Tasks,
@@ -126,7 +127,7 @@ impl Pipeline {
     ) -> Self {
         let cleanup = CleanupGate::default();
         Self {
-            scheduler: schedule::Scheduler::new(config.limits),
+            limiter: Arc::new(ToolLimiter::new(config.limits)),
             registry,
             config,
             permission,
@@ -143,6 +144,13 @@ impl Pipeline {
     #[must_use]
     pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// With slots and file locks that are shared with other pipelines, in place of its own.
+    #[must_use]
+    pub fn with_limiter(mut self, limiter: Arc<ToolLimiter>) -> Self {
+        self.limiter = limiter;
         self
     }
 
