@@ -8,6 +8,7 @@ mod env;
 mod error;
 mod js_ports;
 mod js_tool;
+mod limiter;
 mod mailbox;
 mod policy;
 mod script;

@@ -13,6 +13,7 @@ use super::env::NativeEnv;
 use super::error::thrown;
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
+use super::limiter::NativeLimiter;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
@@ -77,7 +78,7 @@ struct Wiring {
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
-/// provider; `parent` is the Session to continue from.
+/// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
 pub fn open_session(
     env: &External<NativeEnv>,
@@ -87,6 +88,7 @@ pub fn open_session(
     tools: String,
     script: Option<&External<NativeScript>>,
     parent: Option<&External<NativeSession>>,
+    limiter: Option<&External<NativeLimiter>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
     let model = match script {
@@ -113,13 +115,16 @@ pub fn open_session(
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
     });
-    let parts = match parts {
+    let mut parts = match parts {
         Ok(parts) => parts,
         Err(error) => {
             mailbox.retire();
             return Err(thrown(&error));
         }
     };
+    if let Some(shared) = limiter {
+        parts.pipeline = parts.pipeline.with_limiter(Arc::clone(&shared.limiter));
+    }
     Ok(External::new(NativeSession {
         session: Arc::new(Session::new(parts)),
         mailbox,

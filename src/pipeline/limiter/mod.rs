@@ -9,6 +9,8 @@ mod names;
 
 #[cfg(test)]
 mod interleaving;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -49,6 +49,13 @@ struct Plan {
     calls: Vec<CallPlan>,
 }
 
+impl Plan {
+    /// The number of files there are at first.
+    fn files(&self) -> usize {
+        self.identity.iter().flatten().max().map_or(0, |last| last + 1)
+    }
+}
+
 const KINDS: [ToolKind; 3] = [ToolKind::ReadOnly, ToolKind::Write, ToolKind::Execute];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,7 +154,7 @@ impl World {
             calls: plan.calls.iter().map(call).collect(),
             model: Model::new(plan),
             disturbances: plan.disturbances,
-            fresh: plan.identity.len(),
+            fresh: plan.files(),
             plan: plan.clone(),
         }
     }

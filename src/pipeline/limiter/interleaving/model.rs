@@ -110,7 +110,8 @@ impl Model {
             slots: plan.slots.map(Line::new),
             turn: Line::new(1),
             paths: vec![Line::new(ALONE); plan.identity.len()],
-            files: vec![Line::new(ALONE); 64],
+            // Each call may put one more file in the place of another.
+            files: vec![Line::new(ALONE); plan.files() + plan.calls.len()],
             identity: plan.identity.clone(),
             calls: plan.calls.iter().map(call).collect(),
             plan: plan.clone(),
