@@ -327,8 +327,8 @@ export interface SessionOptions {
    * the tool's signal and gives a `timeout_error` result. Default 600000 (10 minutes).
    */
   toolTimeoutMs?: number;
-  /** How many tool calls of the Session run at once. */
-  toolConcurrency?: ToolConcurrency;
+  /** How many tool calls run at once: limits of this Session, or a limiter that it shares with others. */
+  toolConcurrency?: ToolConcurrency | ToolLimiter;
   /**
    * Largest result of a custom tool in bytes of JSON text; a larger one becomes an `execution_error` that names the
    * limit. Default 10485760 (10 MiB).
@@ -359,8 +359,12 @@ export interface SessionOptions {
 }
 
 /**
- * Limits of the tool calls that run at once, per {@link ToolKind}. Calls beyond them wait in order of arrival; waiting
- * does not count toward `toolTimeoutMs` and ends when the request is cancelled.
+ * Limits of the tool calls that run at once, per {@link ToolKind}: positive integers up to 100000. Calls beyond them wait
+ * in order of arrival; waiting does not count toward `toolTimeoutMs` and ends when the request is cancelled.
+ *
+ * Whatever the limits, a call whose input has a `file_path` or `notebook_path` has that file to itself unless it is
+ * read-only: it waits for others, at most 30 seconds, in order of arrival. All names of a file count as one: spellings,
+ * symbolic and hard links, and names that differ in case alone.
  */
 export interface ToolConcurrency {
   /** Read-only calls. Default 10. */
@@ -372,6 +376,25 @@ export interface ToolConcurrency {
   /** Calls of one kind that may wait; one more is answered with an error result at once. Default 1000. */
   queue?: number;
 }
+
+declare const limiterBrand: unique symbol;
+
+/** Slots and file locks of several Sessions; made by {@link createToolLimiter}. Opaque. */
+export interface ToolLimiter {
+  readonly [limiterBrand]: true;
+}
+
+/**
+ * A limiter for several Sessions of this thread: give it to each as `toolConcurrency`.
+ *
+ * The calls of all its Sessions share the slots, in order of arrival whichever Session they belong to, and they wait for
+ * each other's files as the calls of one Session do. Closing a Session takes back what it holds and waits for; the others
+ * do not notice. Forks share the limiter of their Session. It needs no closing: it is freed with its last Session.
+ *
+ * @param limits - Positive integers up to 100000; the defaults are those of a Session.
+ * @throws ConfigError - A limit is no such number or has another name.
+ */
+export declare function createToolLimiter(limits?: ToolConcurrency): ToolLimiter;
 
 /**
  * A conversation with a model that can call tools.
@@ -652,8 +675,10 @@ export type SessionStreamEvent =
  * });
  * ```
  *
- * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters` use
- *   a TypeBox refinement or codec, which are code and no part of the schema. The rest is checked when a Session takes
+ * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters`
+ *   hold, however deep, what JSON Schema cannot say: a TypeBox refinement or codec, which are code; a type that is no JSON,
+ *   such as `Type.BigInt()`, `Type.Undefined()` or `Type.Function()`; or a keyword with such a value, for instance
+ *   `Type.Literal(1n)`. The rest is checked when a Session takes
  *   the tool (`TOOL_DEFINITION_ERROR`).
  */
 export declare function defineTool<

@@ -4,6 +4,7 @@ import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
+import { limiterOf } from './limiter.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { modelMiddlewareOf, toolMiddlewareOf } from './middleware.js';
 import { ModelCalls } from './model-calls.js';
@@ -161,6 +162,7 @@ export class Session {
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
+    const limiter = limiterOf(options.toolConcurrency);
     this.#key = register(this);
     try {
       this.#handle = call(
@@ -177,6 +179,7 @@ export class Session {
         encodeOptions({
           profile,
           ...pick(options, DATA_OPTIONS),
+          ...(limiter !== undefined && { toolConcurrency: undefined }),
           hooks: countsOf(this.#hooks),
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
@@ -184,6 +187,7 @@ export class Session {
         wellFormed(JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index)))),
         this.#script?.handle,
         parent?.handle,
+        limiter,
       );
       this.sessionId = native.sessionId(this.#handle);
       this.#confirmation = confirmationHandler ?? confirmationHandlerFactory?.(this.sessionId);

@@ -1,6 +1,8 @@
 // Tool authoring: `defineTool` and the generator protocol it compiles to.
 
 import { ToolSideEffect } from './constants.js';
+import { SdkError } from './errors.js';
+import { checkSchema } from './schema.js';
 
 /** Definition → the author's own `execute`, so that a Session can call it without the generator around it. */
 const authored = new WeakMap();
@@ -28,32 +30,6 @@ export function defineTool(definition) {
   return tool;
 }
 
-/** Schemas that were looked through already. */
-const plainSchemas = new WeakSet();
-
-/**
- * TypeBox keeps `Type.Refine` and `Type.Codec` callbacks beside the JSON Schema. Arguments are validated by the schema
- * alone, so that a callback would be ignored in silence: it is refused instead.
- */
-function checkSchema(name, parameters) {
-  const open = [parameters];
-  const seen = new Set();
-  while (open.length > 0) {
-    const schema = open.pop();
-    if (schema === null || typeof schema !== 'object' || plainSchemas.has(schema) || seen.has(schema)) continue;
-    seen.add(schema);
-    const marker = ['~refine', '~codec'].find((key) => Object.hasOwn(schema, key));
-    if (marker !== undefined) {
-      throw new TypeError(
-        `parameters of tool ${name} use a TypeBox ${marker === '~refine' ? 'refinement' : 'codec'}, which is code and ` +
-          'no part of the JSON Schema; check or convert the value in execute, and throw to report what is wrong',
-      );
-    }
-    open.push(...Object.values(schema));
-  }
-  for (const schema of seen) plainSchemas.add(schema);
-}
-
 function checkSideEffect(value) {
   if (value !== undefined && !SIDE_EFFECTS.includes(value)) {
     throw new TypeError(
@@ -73,7 +49,11 @@ export function describeTool(definition, index) {
   const { name, aliases, displayName, description, parameters, kind, sideEffect } = definition;
   const { group, exposure, services, requiresRuntime } = definition;
   checkSideEffect(sideEffect);
-  checkSchema(name, parameters);
+  try {
+    checkSchema(name, parameters);
+  } catch (cause) {
+    throw new SdkError(cause.message, { code: 'TOOL_DEFINITION_ERROR', cause });
+  }
   return {
     ...(authored.has(definition) ? undefined : describeRuntime(name, definition)),
     name,

@@ -2,6 +2,7 @@
 
 import {
   createSession,
+  createToolLimiter,
   InputPriority,
   PermissionMode,
   prompt,
@@ -27,6 +28,7 @@ import {
   type ToolProgress,
   type ToolUseId,
   type TokenUsage,
+  type ToolLimiter,
 } from '@blade-ai/agent-sdk';
 import Type from 'typebox';
 import { holds, typeOf, type Equal } from './expect.js';
@@ -57,6 +59,16 @@ await createSession({ provider, model: 'm', confirmationFallback: 'ask' });
 await createSession({ provider, model: 'm', toolSourcePolicy: { allowedSources: ['remote'] } });
 // @ts-expect-error no such kind
 await createSession({ provider, model: 'm', toolConcurrency: { exec: 1 } });
+const limiter = createToolLimiter({ readonly: 20, write: 5, execute: 2, queue: 100 });
+typeOf(limiter).is<ToolLimiter>();
+typeOf(createToolLimiter()).is<ToolLimiter>();
+await createSession({ provider, model: 'm', toolConcurrency: limiter });
+// @ts-expect-error a limiter is not made by hand
+export const handmade: ToolLimiter = {};
+// @ts-expect-error limits are numbers
+createToolLimiter({ execute: '1' });
+// @ts-expect-error no such limit
+createToolLimiter({ exec: 1 });
 
 type RequiredKeys<T> = { [K in keyof T]-?: object extends Pick<T, K> ? never : K }[keyof T];
 holds<Equal<RequiredKeys<SessionOptions>, 'provider' | 'model'>>();

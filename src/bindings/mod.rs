@@ -10,6 +10,7 @@ mod js_around;
 mod js_model;
 mod js_ports;
 mod js_tool;
+mod limiter;
 mod mailbox;
 mod policy;
 mod script;

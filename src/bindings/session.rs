@@ -15,6 +15,7 @@ use super::js_around::{JsLifecycle, JsMiddleware};
 use super::js_model;
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
+use super::limiter::NativeLimiter;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
@@ -89,7 +90,7 @@ struct Wiring {
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
-/// provider; `parent` is the Session to continue from.
+/// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
 pub fn open_session(
     env: &External<NativeEnv>,
@@ -99,6 +100,7 @@ pub fn open_session(
     tools: String,
     script: Option<&External<NativeScript>>,
     parent: Option<&External<NativeSession>>,
+    limiter: Option<&External<NativeLimiter>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
     let provider: ProviderConfig = serde_json::from_str(&provider)
@@ -130,7 +132,7 @@ pub fn open_session(
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
     });
-    let parts = match parts {
+    let mut parts = match parts {
         Ok(parts) => {
             if let Some(parent) = parent {
                 parts.pipeline.inherit_denials(parent.session.pipeline());
@@ -142,6 +144,9 @@ pub fn open_session(
             return Err(thrown(&error));
         }
     };
+    if let Some(shared) = limiter {
+        parts.pipeline = parts.pipeline.with_limiter(Arc::clone(&shared.limiter));
+    }
     Ok(External::new(NativeSession {
         session: Arc::new(Session::new(parts)),
         mailbox,

@@ -9,6 +9,7 @@ mod catalog;
 mod direct;
 mod invoke;
 mod lifecycle;
+mod limiter;
 mod middleware;
 mod permit;
 mod quarantine;
@@ -44,8 +45,8 @@ pub use direct::run_direct;
 pub use lifecycle::{
     InvocationLifecycle, PermissionResolution, QuestionEnd, ScheduledCall, SettledCall, StartedCall, ToolLifecycle,
 };
+pub use limiter::{Limits, ToolLimiter};
 pub use middleware::{CoreCall, CoreRequest, CoreStep, MiddlewareCall, ToolMiddleware};
-pub use schedule::Limits;
 
 use trace::{observed, stage_span};
 
@@ -139,7 +140,7 @@ pub struct Pipeline {
     session_rules: SessionRules,
     /// Turns of looking at where paths lead.
     locating: Semaphore,
-    scheduler: schedule::Scheduler,
+    limiter: Arc<ToolLimiter>,
     cleanup: CleanupGate,
     artifacts: Artifacts,
     tasks: Tasks,
@@ -159,7 +160,7 @@ impl Pipeline {
     ) -> Self {
         let cleanup = CleanupGate::default();
         Self {
-            scheduler: schedule::Scheduler::new(config.limits),
+            limiter: Arc::new(ToolLimiter::new(config.limits)),
             registry,
             config,
             permission,
@@ -196,6 +197,13 @@ impl Pipeline {
     #[must_use]
     pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
         self.artifacts = artifacts;
+        self
+    }
+
+    /// With slots and file locks that are shared with other pipelines, in place of its own.
+    #[must_use]
+    pub fn with_limiter(mut self, limiter: Arc<ToolLimiter>) -> Self {
+        self.limiter = limiter;
         self
     }
 

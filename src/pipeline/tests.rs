@@ -758,15 +758,3 @@ async fn blank_results_oversized_results_and_long_results_take_their_final_form(
     assert_eq!(text(&report).chars().count(), 100);
     assert!(text(&report).ends_with("[74 characters removed]"));
 }
-
-#[test]
-fn a_lock_key_is_the_same_for_every_spelling_and_never_climbs_above_the_root() {
-    use std::path::Path;
-    let key = |path: &str, cwd: Option<&str>| super::schedule::lock_key(path, cwd.map(Path::new));
-    for path in ["/w/a", "//w/a", "/w/./a", "/w/x/../a", "/../w/a"] {
-        assert_eq!(key(path, None), Path::new("/w/a"), "{path}");
-    }
-    assert_eq!(key("a", Some("/w")), Path::new("/w/a"));
-    assert_eq!(key("../a", Some("/w/x")), Path::new("/w/a"));
-    assert_ne!(key("a", None), key("b", None));
-}

@@ -18,7 +18,7 @@ use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort, RuleLists, Rules};
 use crate::pipeline::{
     ArtifactOptions, Artifacts, CLEANUP_GRACE, ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle,
-    ToolMiddleware,
+    ToolLimiter, ToolMiddleware,
 };
 use crate::providers::Model;
 use crate::providers::external::External;
@@ -120,9 +120,9 @@ pub struct SessionConfig {
     pub available_services: Vec<String>,
 }
 
-/// `toolConcurrency`.
+/// `toolConcurrency`, and what `createToolLimiter` takes.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConcurrencyConfig {
     /// Running readonly calls.
     pub readonly: Option<f64>,
@@ -227,7 +227,7 @@ impl SessionConfig {
         if let Some(ms) = positive("sessionEndHookTimeoutMs", self.session_end_hook_timeout_ms, MAX_TIMEOUT_MS)? {
             hook_limits.session_end = Duration::from_millis(ms);
         }
-        let limits = limits(self.tool_concurrency.as_ref())?;
+        let limits = self.tool_concurrency.unwrap_or_default().limits("toolConcurrency")?;
         let filter = ToolFilter {
             allowed: self.allowed_tools.map(|names| names.into_iter().collect()),
             disallowed: self.disallowed_tools.unwrap_or_default().into_iter().collect(),
@@ -323,18 +323,30 @@ pub fn positive(name: &str, value: Option<f64>, max: f64) -> Result<Option<u64>>
     }
 }
 
-fn limits(config: Option<&ConcurrencyConfig>) -> Result<Limits> {
-    let mut limits = Limits::default();
-    let Some(config) = config else { return Ok(limits) };
-    for (name, value, slot) in [
-        ("toolConcurrency.readonly", config.readonly, &mut limits.readonly),
-        ("toolConcurrency.write", config.write, &mut limits.write),
-        ("toolConcurrency.execute", config.execute, &mut limits.execute),
-        ("toolConcurrency.queue", config.queue, &mut limits.queue),
-    ] {
-        if let Some(n) = positive(name, value, 100_000.0)? {
-            *slot = n as usize;
+impl ConcurrencyConfig {
+    /// The limits, with defaults for what is not given. `option` is the name that messages use.
+    fn limits(&self, option: &str) -> Result<Limits> {
+        let mut limits = Limits::default();
+        for (name, value, slot) in [
+            ("readonly", self.readonly, &mut limits.readonly),
+            ("write", self.write, &mut limits.write),
+            ("execute", self.execute, &mut limits.execute),
+            ("queue", self.queue, &mut limits.queue),
+        ] {
+            if let Some(n) = positive(&format!("{option}.{name}"), value, 100_000.0)? {
+                *slot = n as usize;
+            }
         }
+        Ok(limits)
     }
-    Ok(limits)
+}
+
+/// A limiter for several Sessions from the JSON text of its limits.
+///
+/// # Errors
+/// `CONFIG_ERROR` naming what is wrong.
+pub fn shared_limiter(json: &str) -> Result<ToolLimiter> {
+    let config: ConcurrencyConfig =
+        serde_json::from_str(json).map_err(|error| Error::config(format!("limits of a tool limiter: {error}")))?;
+    config.limits("limits").map(ToolLimiter::new)
 }

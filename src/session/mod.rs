@@ -31,7 +31,7 @@ use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
 
-pub use config::{Ports, Profile, SessionConfig, SessionParts, positive};
+pub use config::{Ports, Profile, SessionConfig, SessionParts, positive, shared_limiter};
 pub use settings::Settings;
 
 use machine::{Effect, Input, Refused, State, step};
