@@ -58,6 +58,8 @@ pub enum ErrorCode {
     ToolExecutionError,
     /// Tool arguments do not match the tool's schema.
     ToolValidationError,
+    /// A running tool yielded something that is no progress, message or effect, or a malformed effect.
+    InvalidToolYield,
     /// A tool definition cannot be registered.
     ToolDefinitionError,
 }
@@ -91,6 +93,7 @@ impl ErrorCode {
             Self::HostGone => "HOST_GONE",
             Self::ToolExecutionError => "TOOL_EXECUTION_ERROR",
             Self::ToolValidationError => "TOOL_VALIDATION_ERROR",
+            Self::InvalidToolYield => "INVALID_TOOL_YIELD",
             Self::ToolDefinitionError => "TOOL_DEFINITION_ERROR",
         }
     }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::js_ports::until_settled;
 use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, Subject,
-    ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
+    AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, SourceInfo,
+    Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::schema::Schema;
@@ -39,6 +39,9 @@ struct Definition {
     services: Vec<String>,
     #[serde(default)]
     requires_runtime: bool,
+    /// The plugin it belongs to, if any.
+    #[serde(default)]
+    plugin: Option<String>,
 }
 
 /// A built-in tool that was handed in as a definition: it is registered as itself.
@@ -55,31 +58,44 @@ enum Description {
     Structured(ToolDescription),
 }
 
-/// The tools of a Session's options.
+/// The tools of a Session's options, with where they come from.
 ///
 /// # Errors
 /// `TOOL_DEFINITION_ERROR` naming the tool and what is wrong.
-pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn AnyTool>>> {
-    let bad = |message: String| Error::new(ErrorCode::ToolDefinitionError, message);
-    let list: Vec<Box<RawValue>> =
-        serde_json::from_str(json).map_err(|error| bad(format!("tools must be an array of definitions: {error}")))?;
-    list.iter()
-        .enumerate()
-        .map(|(index, raw)| {
-            if let Ok(Builtin { builtin }) = serde_json::from_str(raw.get()) {
-                return tools::builtin_tools()
-                    .into_iter()
-                    .find(|tool| *tool.spec().name == *builtin)
-                    .ok_or_else(|| bad(format!("tools[{index}]: no built-in tool {builtin}")));
-            }
-            let definition: Definition =
-                serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
-            let schema = Schema::compile(definition.parameters.get())
-                .map_err(|error| bad(format!("parameters of tool \"{}\": {error}", definition.name)))?;
-            let tool = JsTool { spec: spec(definition, schema), index, mailbox: Arc::clone(mailbox) };
-            Ok(Arc::new(tool) as Arc<dyn AnyTool>)
-        })
-        .collect()
+pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<(Arc<dyn AnyTool>, SourceInfo)>> {
+    let list: Vec<Box<RawValue>> = serde_json::from_str(json)
+        .map_err(|error| refused(format!("tools must be an array of definitions: {error}")))?;
+    list.iter().enumerate().map(|(index, raw)| parse_tool(index, raw.get(), mailbox)).collect()
+}
+
+fn parse_tool(index: usize, json: &str, mailbox: &Arc<Mailbox>) -> Result<(Arc<dyn AnyTool>, SourceInfo)> {
+    if let Ok(Builtin { builtin }) = serde_json::from_str(json) {
+        let tool = tools::builtin_tools()
+            .into_iter()
+            .find(|tool| *tool.spec().name == *builtin)
+            .ok_or_else(|| refused(format!("tools[{index}]: no built-in tool {builtin}")))?;
+        return Ok((tool, SourceInfo::custom()));
+    }
+    let definition: Definition =
+        serde_json::from_str(json).map_err(|error| refused(format!("tools[{index}]{}: {error}", named(json))))?;
+    let schema = Schema::compile(definition.parameters.get())
+        .map_err(|error| refused(format!("parameters of tool \"{}\": {error}", definition.name)))?;
+    let source = definition.plugin.as_deref().map_or_else(SourceInfo::custom, SourceInfo::plugin);
+    let tool = JsTool { spec: spec(definition, schema), index, mailbox: Arc::clone(mailbox) };
+    Ok((Arc::new(tool), source))
+}
+
+/// The name of a definition that cannot be read, where that much can.
+fn named(json: &str) -> String {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str(json).map_or_else(|_| String::new(), |Named { name }| format!(" (\"{name}\")"))
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorCode::ToolDefinitionError, message)
 }
 
 fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
@@ -122,6 +138,7 @@ impl AnyTool for JsTool {
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+        let cx = Arc::new(cx);
         Box::pin(async move {
             let message = cx.message_id.as_ref().map_or("", |id| id.as_str());
             let tail = [
@@ -132,7 +149,7 @@ impl AnyTool for JsTool {
                 serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned()),
             ]
             .join(",");
-            let call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
+            let call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx)));
             match until_settled(call, &cx.cancel).await {
                 Ok(Answer::Text(text)) => ToolOutcome::Success(success(ModelContent::Text(text))),
                 Ok(Answer::Json(json)) => outcome(json),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::env::EnvPort;
-use crate::contract::YieldSink;
+use crate::contract::ToolContext;
 use crate::error::{Cause, Error, ErrorCode};
 
 /// Kinds of entries; `js/mailbox.js` reads them.
@@ -36,7 +36,8 @@ pub enum Answer {
 
 struct Waiting {
     answer: oneshot::Sender<Answer>,
-    yields: Option<Arc<dyn YieldSink>>,
+    /// For the call of a tool: what the facade may ask about it while it runs.
+    tool: Option<Arc<ToolContext>>,
 }
 
 #[derive(Default)]
@@ -102,14 +103,14 @@ impl Mailbox {
     }
 
     /// Calls a callback: `arguments` is JSON text of the entry's tail, for instance `3,{"a":1},"call_1"`.
-    pub fn call(self: &Arc<Self>, port: &str, arguments: &str, yields: Option<Arc<dyn YieldSink>>) -> JsCall {
+    pub fn call(self: &Arc<Self>, port: &str, arguments: &str, tool: Option<Arc<ToolContext>>) -> JsCall {
         let (answer, receiver) = oneshot::channel();
         let id = {
             let mut state = self.lock();
             state.next_call = state.next_call.wrapping_add(1);
             let id = state.next_call;
             if !state.closed {
-                state.calls.insert(id, Waiting { answer, yields });
+                state.calls.insert(id, Waiting { answer, tool });
             }
             id
         };
@@ -126,9 +127,9 @@ impl Mailbox {
         waiting.is_some_and(|waiting| waiting.answer.send(answer).is_ok())
     }
 
-    /// Where the yields of a call go.
-    pub fn yields_of(&self, id: u32) -> Option<Arc<dyn YieldSink>> {
-        self.lock().calls.get(&id).and_then(|waiting| waiting.yields.clone())
+    /// The context of a tool call that still runs.
+    pub fn tool_context(&self, id: u32) -> Option<Arc<ToolContext>> {
+        self.lock().calls.get(&id).and_then(|waiting| waiting.tool.clone())
     }
 
     /// How many calls wait for JavaScript.

@@ -16,8 +16,8 @@ use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
-use crate::contract::ToolYield;
-use crate::error::{Error, Result};
+use crate::contract::{CatalogEntry, ToolYield};
+use crate::error::{Error, ErrorCode, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::providers::{self, ProviderConfig};
@@ -120,8 +120,12 @@ pub fn open_session(
             return Err(thrown(&error));
         }
     };
+    let mut session = Session::new(parts);
+    if let Some(parent) = parent {
+        session.inherit_effects(&parent.session);
+    }
     Ok(External::new(NativeSession {
-        session: Arc::new(Session::new(parts)),
+        session: Arc::new(session),
         mailbox,
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
@@ -317,16 +321,22 @@ pub fn refill(handle: &External<NativeSession>) {
     handle.inline_left.store(INLINE_BUDGET, Ordering::Relaxed);
 }
 
+/// A yield as the facade sends it, read as a value first: its errors then name a field, not a place in the text.
+fn parse_yield(item: &str) -> Result<ToolYield> {
+    serde_json::from_str::<Value>(item)
+        .and_then(serde_json::from_value)
+        .map_err(|error| Error::new(ErrorCode::InvalidToolYield, format!("the tool yielded what it may not: {error}")))
+}
+
 /// Hands over one yield of a running generator tool; completes `operation` when it was published and there is room.
 #[napi(catch_unwind)]
 pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
-    let item: ToolYield = serde_json::from_str(&item)
-        .map_err(|error| thrown(&Error::config(format!("a tool yielded something that is no ToolYield: {error}"))))?;
+    let item = js(parse_yield(&item))?;
     let mailbox = Arc::clone(&handle.mailbox);
-    let yields = mailbox.yields_of(call);
+    let tool = mailbox.tool_context(call);
     let work = async move {
-        if let Some(yields) = yields {
-            yields.emit(item).await;
+        if let Some(tool) = tool {
+            tool.emit(item).await;
         }
         mailbox.complete(operation, Ok("null"));
     };
@@ -342,11 +352,31 @@ pub fn messages(handle: &External<NativeSession>) -> napi::Result<String> {
     serde_json::to_string(&list).map_err(|error| thrown(&Error::internal(error.to_string())))
 }
 
-/// The runtime context of the request under way as JSON text.
+/// The runtime context of a tool call as JSON text; that of the request under way once the call has ended.
 #[napi(catch_unwind)]
-pub fn snapshot(handle: &External<NativeSession>) -> napi::Result<String> {
-    let snapshot = js(handle.session.snapshot())?;
+pub fn snapshot(handle: &External<NativeSession>, call: u32) -> napi::Result<String> {
+    let snapshot = match handle.mailbox.tool_context(call) {
+        Some(tool) => Arc::clone(&tool.snapshot),
+        None => js(handle.session.snapshot())?,
+    };
     serde_json::to_string(&*snapshot).map_err(|error| thrown(&Error::internal(error.to_string())))
+}
+
+/// What a running tool call could discover as JSON text, or `null` once it has ended.
+#[napi(catch_unwind)]
+pub fn discoverable(handle: &External<NativeSession>, call: u32) -> Option<String> {
+    let tool = handle.mailbox.tool_context(call)?;
+    let entries = tool.services.catalog.as_ref()?.discoverable();
+    let shown = |entry: &CatalogEntry| {
+        json!({
+            "name": entry.name,
+            "aliases": entry.aliases,
+            "displayName": entry.display_name.as_deref().unwrap_or(&entry.name),
+            "description": entry.description,
+            "hint": entry.hint,
+        })
+    };
+    Some(Value::Array(entries.iter().map(shown).collect()).to_string())
 }
 
 /// Tool calls and number of turns of the last request as JSON text.

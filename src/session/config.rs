@@ -166,7 +166,7 @@ impl SessionConfig {
         self,
         id: SessionId,
         model: Arc<dyn Model>,
-        custom: Vec<Arc<dyn AnyTool>>,
+        custom: Vec<(Arc<dyn AnyTool>, SourceInfo)>,
         ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
@@ -217,7 +217,7 @@ impl SessionConfig {
         let sourced = builtin
             .into_iter()
             .map(|tool| (tool, SourceInfo::builtin()))
-            .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
+            .chain(custom);
         for (tool, source) in sourced {
             let spec = tool.spec();
             if let Some(missing) = spec.services.iter().find(|service| !services.contains(service)) {
