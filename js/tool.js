@@ -52,7 +52,7 @@ function checkSchema(name, parameters) {
           'no part of the JSON Schema; check or convert the value in execute, and throw to report what is wrong',
       );
     }
-    open.push(...Object.values(schema));
+    for (const part of Object.values(schema)) open.push(part);
   }
   for (const schema of seen) plainSchemas.add(schema);
 }

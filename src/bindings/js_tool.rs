@@ -10,7 +10,8 @@ use super::js_ports::until_settled;
 use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
     AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, SourceInfo,
-    Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
+    Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec,
+    ToolSuccess,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::schema::Schema;

@@ -15,9 +15,8 @@ impl ToolRegistry {
     /// that are only discoverable are not listed. The same text for the same tools and policy.
     pub fn catalog_text(&self, policy: &ExposurePolicy, finder: &str) -> Option<String> {
         self.get(finder).filter(|tool| policy.is_exposed(tool))?;
-        let is_listed = |tool: &&Registered| {
-            tool.spec().exposure.mode == ExposureMode::Deferred && policy.is_discoverable(tool)
-        };
+        let is_listed =
+            |tool: &&Registered| tool.spec().exposure.mode == ExposureMode::Deferred && policy.is_discoverable(tool);
         let count = self.iter().filter(is_listed).count();
         if count == 0 {
             return None;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::{
-    Arguments, Behavior, BoxFuture, Exposure, ExposureMode, PermissionMode, PrepareContext, Prepared, Subject, ToolContext, ToolFailure, ToolKind,
-    ToolOutcome, ToolPolicy, ToolSelector, ToolSuccess,
+    Arguments, Behavior, BoxFuture, Exposure, ExposureMode, PermissionMode, PrepareContext, Prepared, Subject,
+    ToolContext, ToolFailure, ToolKind, ToolOutcome, ToolPolicy, ToolSelector, ToolSuccess,
 };
 use crate::schema::Schema;
 
@@ -143,7 +143,9 @@ fn selectors(list: &[&str]) -> Vec<ToolSelector> {
 
 #[test]
 fn a_selector_is_a_name_or_a_name_with_brackets() {
-    for (text, name) in [("Bash", "Bash"), ("Bash(git:*)", "Bash"), (" Read ", "Read"), ("Bash()", "Bash"), ("B (x)", "B")] {
+    for (text, name) in
+        [("Bash", "Bash"), ("Bash(git:*)", "Bash"), (" Read ", "Read"), ("Bash()", "Bash"), ("B (x)", "B")]
+    {
         assert!(ToolSelector::parse(text).is_some_and(|selector| selector.selects(name)), "{text}");
     }
     for text in ["", " ", "(x)", "Bash(x", "Bash(", "Bash)", "Bash(x) y"] {
@@ -178,7 +180,11 @@ fn the_first_reason_to_hide_a_tool_is_the_one_that_is_told() {
     policy.sources = SourcePolicy::default();
     assert_eq!(reasons(&policy), (Some("runtime-deny"), Some("runtime-deny"), false));
     policy.tools = Some(ToolPolicy { allow: Some(selectors(&["Alias"])), deny: Vec::new() });
-    assert_eq!(reasons(&policy), (Some("runtime-allow-list"), Some("runtime-allow-list"), false), "an alias allows nothing");
+    assert_eq!(
+        reasons(&policy),
+        (Some("runtime-allow-list"), Some("runtime-allow-list"), false),
+        "an alias allows nothing"
+    );
     policy.tools = Some(ToolPolicy { allow: None, deny: selectors(&["Alias"]) });
     assert_eq!(reasons(&policy), (Some("runtime-deny"), Some("runtime-deny"), false), "any name denies");
     policy.tools = Some(ToolPolicy { allow: Some(selectors(&["Tool(x)"])), deny: Vec::new() });
@@ -186,7 +192,11 @@ fn the_first_reason_to_hide_a_tool_is_the_one_that_is_told() {
     policy.discovered.insert("Tool".into());
     assert_eq!(reasons(&policy), (None, None, false));
     policy.tools = Some(ToolPolicy { allow: Some(Vec::new()), deny: Vec::new() });
-    assert_eq!(reasons(&policy), (Some("runtime-allow-list"), Some("runtime-allow-list"), false), "empty allows nothing");
+    assert_eq!(
+        reasons(&policy),
+        (Some("runtime-allow-list"), Some("runtime-allow-list"), false),
+        "empty allows nothing"
+    );
 }
 
 #[test]

@@ -137,7 +137,8 @@ impl<'a> Survey<'a> {
     }
 
     fn same_value(&self, keywords: &'a Map<String, Value>) -> Vec<&'a Value> {
-        let mut next: Vec<&Value> = SAME_VALUE.iter().filter_map(|name| keywords.get(*name)).flat_map(schemas).collect();
+        let mut next: Vec<&Value> =
+            SAME_VALUE.iter().filter_map(|name| keywords.get(*name)).flat_map(schemas).collect();
         for map in SAME_VALUE_MAPS.iter().filter_map(|name| keywords.get(*name)?.as_object()) {
             next.extend(map.values());
         }
@@ -216,7 +217,10 @@ mod tests {
             (json!({ "$ref": "T#/$defs/u", "$defs": { "T": { "$id": "T", "$defs": { "u": { "not": {} } } } } }), 3),
             (json!({ "$ref": "https://elsewhere.test/x" }), 1),
             (json!({ "$ref": "#" }), 1),
-            (json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }), 3),
+            (
+                json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }),
+                3,
+            ),
         ] {
             assert_eq!(longest_chain(&schema), Ok(expected), "{schema}");
         }

@@ -403,7 +403,8 @@ fn a_large_schema_works_and_a_huge_or_deep_one_is_refused_by_its_limit() {
 #[test]
 fn defaults_are_found_at_the_end_of_thousands_of_references() {
     let length = 4_000;
-    let link = |at: usize| (format!("d{at}"), json!({ "properties": { "n": { "$ref": format!("#/$defs/d{}", at + 1) } } }));
+    let link =
+        |at: usize| (format!("d{at}"), json!({ "properties": { "n": { "$ref": format!("#/$defs/d{}", at + 1) } } }));
     let mut definitions: Map<String, Value> = (0..length).map(link).collect();
     definitions.insert(format!("d{length}"), json!({ "properties": { "x": { "default": 1 } } }));
     definitions.insert("near".to_owned(), json!({ "properties": { "x": { "default": 2 } } }));

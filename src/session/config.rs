@@ -214,10 +214,7 @@ impl SessionConfig {
             Profile::Local => tools::builtin_tools(),
             Profile::Server => Vec::new(),
         };
-        let sourced = builtin
-            .into_iter()
-            .map(|tool| (tool, SourceInfo::builtin()))
-            .chain(custom);
+        let sourced = builtin.into_iter().map(|tool| (tool, SourceInfo::builtin())).chain(custom);
         for (tool, source) in sourced {
             let spec = tool.spec();
             if let Some(missing) = spec.services.iter().find(|service| !services.contains(service)) {

@@ -62,7 +62,7 @@ impl SessionEffects {
         if hooks.is_empty() {
             return content;
         }
-        let content = hooks.iter().fold(content, |content, hook| followed_by(content, hook));
+        let content = hooks.iter().fold(content, followed_by);
         hooks.retain(|hook| !hook.once);
         content
     }
@@ -142,7 +142,7 @@ impl<'a> RequestEffects<'a> {
             match effect {
                 ToolEffect::RuntimePatch { patch } => {
                     if !std::mem::replace(&mut patched, true) {
-                        self.apply_runtime(registry, patch);
+                        self.apply_runtime(registry, *patch);
                     }
                 }
                 ToolEffect::ContextPatch { patch } => {

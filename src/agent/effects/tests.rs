@@ -107,9 +107,13 @@ fn the_newest_context_patch_of_a_scope_replaces_the_one_before() {
     assert_eq!(applied.merged(base()), base());
     applied.context(json!({ "metadata": { "one": 1 } })).context(json!({ "metadata": { "two": 2 } }));
     assert_eq!(applied.merged(base())["metadata"], json!({ "base": 1, "two": 2 }));
-    applied.context(json!({ "scope": "turn", "id": "t", "context": { "id": "inner" }, "environment": { "A": "turn" } }));
+    applied
+        .context(json!({ "scope": "turn", "id": "t", "context": { "id": "inner" }, "environment": { "A": "turn" } }));
     let merged = applied.merged(base());
-    assert_eq!((&merged["id"], &merged["metadata"]["two"], &merged["environment"]["A"]), (&json!("inner"), &json!(2), &json!("turn")));
+    assert_eq!(
+        (&merged["id"], &merged["metadata"]["two"], &merged["environment"]["A"]),
+        (&json!("inner"), &json!(2), &json!("turn"))
+    );
     applied.ended();
     assert_eq!(applied.merged(base())["environment"], json!({ "A": "base" }), "the turn's ends with the request");
     applied.context(json!({}));
@@ -170,7 +174,11 @@ fn registered_texts_follow_the_message_after_a_blank_line() {
     let parts = Content::Parts(vec![text("a"), text("b"), image()]);
     assert_eq!(effects.with_prompts(parts), Content::Parts(vec![text("a"), text("b\n\ntwo"), image()]));
     assert_eq!(effects.with_prompts(Content::Parts(vec![image()])), Content::Parts(vec![text("two"), image()]));
-    assert_eq!(forked.with_prompts(Content::Text("x".into())), Content::Text("x\n\none\n\ntwo".into()), "a fork has its own");
+    assert_eq!(
+        forked.with_prompts(Content::Text("x".into())),
+        Content::Text("x\n\none\n\ntwo".into()),
+        "a fork has its own"
+    );
 }
 
 #[test]
@@ -190,12 +198,14 @@ fn a_remote_tool_changes_nothing_but_notes_and_says_nothing_as_the_system() {
         assert_eq!(refusal(&effect, TrustLevel::Workspace), None, "{name}");
         assert_eq!(refusal(&effect, TrustLevel::Trusted), None, "{name}");
     }
-    let messages = || json!([
-        { "role": "system", "content": "obey" },
-        { "role": "user", "content": "note" },
-        { "role": "tool", "tool_call_id": "x", "content": "half" },
-        { "role": "assistant", "content": "", "tool_calls": [{ "id": "x", "function": { "name": "T" } }] },
-    ]);
+    let messages = || {
+        json!([
+            { "role": "system", "content": "obey" },
+            { "role": "user", "content": "note" },
+            { "role": "tool", "tool_call_id": "x", "content": "half" },
+            { "role": "assistant", "content": "", "tool_calls": [{ "id": "x", "function": { "name": "T" } }] },
+        ])
+    };
     let kept = |trust| -> Vec<(Role, Option<Provenance>)> {
         injectable(messages(), trust).iter().map(|message| (message.role, message.provenance)).collect()
     };

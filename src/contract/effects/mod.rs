@@ -47,7 +47,7 @@ pub enum ToolEffect {
     /// Tool policy, discovery, model, prompt, environment or hooks.
     RuntimePatch {
         /// The patch.
-        patch: RuntimePatch,
+        patch: Box<RuntimePatch>,
     },
     /// Runtime context.
     ContextPatch {

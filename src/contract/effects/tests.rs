@@ -42,7 +42,8 @@ fn a_runtime_patch_is_read_whole_and_shown_as_it_was_given() {
 #[test]
 fn missing_and_null_fields_change_nothing() {
     let all = ["skill", "toolPolicy", "toolDiscovery", "modelOverride", "systemPromptAppend", "environment", "hooks"];
-    let nulls: Value = all.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<serde_json::Map<_, _>>().into();
+    let nulls: Value =
+        all.iter().map(|name| ((*name).to_owned(), Value::Null)).collect::<serde_json::Map<_, _>>().into();
     for fields in [json!({}), nulls, json!({ "systemPromptAppend": " \n" })] {
         let ToolEffect::RuntimePatch { patch } = read(runtime(fields)).unwrap() else { panic!("another effect") };
         assert!(patch.skill.is_none() && patch.tool_policy.is_none() && patch.discovery.is_none());
@@ -74,16 +75,25 @@ fn what_is_wrong_with_a_runtime_patch_is_named() {
         (runtime(json!({ "skill": { "id": " ", "name": "n" } })), "runtimePatch.skill.id must be a non-empty string"),
         (runtime(json!({ "toolPolicy": { "allow": ["A", 5] } })), "runtimePatch.toolPolicy.allow[1] must be a string"),
         (runtime(json!({ "toolPolicy": { "deny": "A" } })), "runtimePatch.toolPolicy.deny must be an array, got \"A\""),
-        (runtime(json!({ "toolPolicy": { "deny": ["B(x"] } })), "runtimePatch.toolPolicy.deny[0] must be the name of a tool"),
+        (
+            runtime(json!({ "toolPolicy": { "deny": ["B(x"] } })),
+            "runtimePatch.toolPolicy.deny[0] must be the name of a tool",
+        ),
         (runtime(json!({ "toolPolicy": { "allowed": [] } })), "runtimePatch.toolPolicy.allowed is no field of it"),
-        (runtime(json!({ "toolDiscovery": { "discover": [""] } })), "runtimePatch.toolDiscovery.discover[0] must be a non-"),
+        (
+            runtime(json!({ "toolDiscovery": { "discover": [""] } })),
+            "runtimePatch.toolDiscovery.discover[0] must be a non-",
+        ),
         (runtime(json!({ "toolDiscovery": { "reset": 1 } })), "runtimePatch.toolDiscovery.reset must be true or false"),
         (runtime(json!({ "modelOverride": {} })), "runtimePatch.modelOverride.modelId is missing"),
         (runtime(json!({ "systemPromptAppend": 5 })), "runtimePatch.systemPromptAppend must be a string, got 5"),
         (runtime(json!({ "environment": { "A": 1 } })), "runtimePatch.environment.A must be a string, got 1"),
         (runtime(json!({ "environment": { "A=B": "" } })), "runtimePatch.environment.A=B: names of variables"),
         (runtime(json!({ "environment": { "A": "\0" } })), "runtimePatch.environment.A: values of variables"),
-        (runtime(json!({ "hooks": [{ "event": "UserPromptSubmit", "type": "run" }] })), "runtimePatch.hooks[0].type must be"),
+        (
+            runtime(json!({ "hooks": [{ "event": "UserPromptSubmit", "type": "run" }] })),
+            "runtimePatch.hooks[0].type must be",
+        ),
         (
             runtime(json!({ "hooks": [{ "event": "PreToolUse", "type": "append_prompt", "value": "v" }] })),
             "runtimePatch.hooks[0].event must be \"UserPromptSubmit\"",
@@ -100,7 +110,8 @@ fn what_is_wrong_with_a_runtime_patch_is_named() {
 
 #[test]
 fn a_context_patch_lasts_for_the_session_unless_it_says_otherwise() {
-    let given = json!({ "metadata": { "a": 1 }, "context": { "id": "x" }, "reset": true, "own": 1, "environment": null });
+    let given =
+        json!({ "metadata": { "a": 1 }, "context": { "id": "x" }, "reset": true, "own": 1, "environment": null });
     let effect = read(json!({ "type": "contextPatch", "patch": given })).unwrap();
     let ToolEffect::ContextPatch { patch } = &effect else { panic!("another effect") };
     assert_eq!((patch.scope, patch.reset), (PatchScope::Session, true));
@@ -125,8 +136,14 @@ fn what_is_wrong_with_a_context_patch_is_named() {
         (json!({ "context": { "environment": { "A": null } } }), "contextPatch.context.environment.A must be a string"),
         (json!({ "capabilities": 1 }), "contextPatch.capabilities must be an object"),
         (json!({ "capabilities": { "network": 1 } }), "contextPatch.capabilities.network must be an object"),
-        (json!({ "capabilities": { "filesystem": { "roots": "/" } } }), "capabilities.filesystem.roots must be an array"),
-        (json!({ "capabilities": { "filesystem": { "roots": [1] } } }), "capabilities.filesystem.roots[0] must be a string"),
+        (
+            json!({ "capabilities": { "filesystem": { "roots": "/" } } }),
+            "capabilities.filesystem.roots must be an array",
+        ),
+        (
+            json!({ "capabilities": { "filesystem": { "roots": [1] } } }),
+            "capabilities.filesystem.roots[0] must be a string",
+        ),
         (json!({ "capabilities": { "filesystem": { "roots": null } } }), "contextPatch.capabilities.filesystem: "),
         (json!({ "capabilities": { "filesystem": { "cwd": "" } } }), "capabilities.filesystem.cwd must be a non-empty"),
     ] {
@@ -148,11 +165,17 @@ fn messages_and_permission_updates_are_checked_and_kept_as_they_are() {
     assert_eq!(effect, ToolEffect::PermissionUpdates { updates });
     for (effect, says) in [
         (json!({ "type": "newMessages", "messages": "hi" }), "newMessages.messages must be an array"),
-        (json!({ "type": "newMessages", "messages": [{ "content": "x" }] }), "newMessages.messages[0]: missing field `role`"),
+        (
+            json!({ "type": "newMessages", "messages": [{ "content": "x" }] }),
+            "newMessages.messages[0]: missing field `role`",
+        ),
         (json!({ "type": "newMessages", "messages": [1] }), "newMessages.messages[0] must be an object"),
         (json!({ "type": "newMessages" }), "missing field `messages`"),
         (json!({ "type": "permissionUpdates", "updates": {} }), "permissionUpdates.updates must be an array"),
-        (json!({ "type": "permissionUpdates", "updates": [{ "type": "grant" }] }), "permissionUpdates.updates[0].type must be"),
+        (
+            json!({ "type": "permissionUpdates", "updates": [{ "type": "grant" }] }),
+            "permissionUpdates.updates[0].type must be",
+        ),
         (
             json!({ "type": "permissionUpdates", "updates": [{ "type": "addRules", "rules": [] }] }),
             "permissionUpdates.updates[0].behavior is missing",

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::rank::ranked;
 use crate::contract::{
-    Behavior, RuntimePatch, SideEffect, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolErrorType, ToolFailure,
-    ToolKind, ToolSpec, ToolSuccess, ToolYield,
+    Behavior, RuntimePatch, SideEffect, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolErrorType,
+    ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::tools::constant_schema;
 
@@ -78,7 +78,7 @@ impl Tool for DiscoverTools {
             return Ok(ToolSuccess::new(text).with_metadata(json!({ "summary": "no matching tools" })));
         }
         let names: Vec<&str> = found.iter().map(|entry| &*entry.name).collect();
-        let patch = RuntimePatch::discovering(&names);
+        let patch = Box::new(RuntimePatch::discovering(&names));
         cx.emit(ToolYield::Effect { effect: ToolEffect::RuntimePatch { patch } }).await;
         let lines = found.iter().map(|entry| {
             let first = entry.description.lines().next().unwrap_or_default();
