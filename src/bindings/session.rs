@@ -16,7 +16,7 @@ use super::js_tool::parse_tools;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
-use crate::contract::{CatalogEntry, ToolYield};
+use crate::contract::ToolYield;
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
@@ -33,8 +33,8 @@ const ENDED: u32 = u32::MAX;
 
 /// What the facade holds for a Session.
 pub struct NativeSession {
-    session: Arc<Session>,
-    mailbox: Arc<Mailbox>,
+    pub(super) session: Arc<Session>,
+    pub(super) mailbox: Arc<Mailbox>,
     /// The last request that was started, for polling it in place.
     task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
@@ -61,7 +61,7 @@ impl Drop for NativeSession {
     }
 }
 
-fn js<T>(result: Result<T>) -> napi::Result<T> {
+pub(super) fn js<T>(result: Result<T>) -> napi::Result<T> {
     result.map_err(|error| thrown(&error))
 }
 
@@ -350,33 +350,6 @@ pub fn messages(handle: &External<NativeSession>) -> napi::Result<String> {
     let messages = handle.session.conversation().snapshot();
     let list: Vec<&crate::model::Message> = messages.iter().map(AsRef::as_ref).collect();
     serde_json::to_string(&list).map_err(|error| thrown(&Error::internal(error.to_string())))
-}
-
-/// The runtime context of a tool call as JSON text; that of the request under way once the call has ended.
-#[napi(catch_unwind)]
-pub fn snapshot(handle: &External<NativeSession>, call: u32) -> napi::Result<String> {
-    let snapshot = match handle.mailbox.tool_context(call) {
-        Some(tool) => Arc::clone(&tool.snapshot),
-        None => js(handle.session.snapshot())?,
-    };
-    serde_json::to_string(&*snapshot).map_err(|error| thrown(&Error::internal(error.to_string())))
-}
-
-/// What a running tool call could discover as JSON text, or `null` once it has ended.
-#[napi(catch_unwind)]
-pub fn discoverable(handle: &External<NativeSession>, call: u32) -> Option<String> {
-    let tool = handle.mailbox.tool_context(call)?;
-    let entries = tool.services.catalog.as_ref()?.discoverable();
-    let shown = |entry: &CatalogEntry| {
-        json!({
-            "name": entry.name,
-            "aliases": entry.aliases,
-            "displayName": entry.display_name.as_deref().unwrap_or(&entry.name),
-            "description": entry.description,
-            "hint": entry.hint,
-        })
-    };
-    Some(Value::Array(entries.iter().map(shown).collect()).to_string())
 }
 
 /// Tool calls and number of turns of the last request as JSON text.
