@@ -375,7 +375,10 @@ export interface ToolConcurrency {
 export interface ISession extends AsyncDisposable {
   /** Id of the Session. */
   readonly sessionId: SessionId;
-  /** The conversation so far. A copy: changing it changes nothing. */
+  /**
+   * The conversation so far. A copy: changing it changes nothing. While tools can be discovered, a system message with the
+   * provenance `catalog` lists them in front of it.
+   */
   readonly messages: readonly ConversationMessage[];
   /** Whether `close` has completed. */
   readonly isClosed: boolean;
