@@ -411,7 +411,10 @@ export declare function createToolLimiter(limits?: ToolConcurrency): ToolLimiter
 export interface ISession extends AsyncDisposable {
   /** Id of the Session. */
   readonly sessionId: SessionId;
-  /** The conversation so far. A copy: changing it changes nothing. */
+  /**
+   * The conversation so far. A copy: changing it changes nothing. While tools can be discovered, a system message with the
+   * provenance `catalog` lists them in front of it.
+   */
   readonly messages: readonly ConversationMessage[];
   /** Whether `close` has completed. */
   readonly isClosed: boolean;
@@ -456,7 +459,8 @@ export interface ISession extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 
   /**
-   * A new Session in memory with the same options, the current default context and the conversation so far.
+   * A new Session in memory with the same options, the current default context, the conversation so far and what tools
+   * changed for the rest of the Session.
    *
    * @throws {ConfigError} `messageId` is given, which this version cannot honour.
    */
@@ -471,7 +475,7 @@ export interface ISession extends AsyncDisposable {
   setModel(model: string): Promise<void>;
   /** Sets the turn limit of later requests; a positive integer, else {@link ConfigError}. */
   setMaxTurns(maxTurns: number): void;
-  /** Replaces the default context of later requests. */
+  /** Replaces the default context of later requests, and forgets what tools patched of it. */
   setDefaultContext(context: RuntimeContext): void;
   /** The default context; a copy. */
   getDefaultContext(): RuntimeContext;
@@ -757,15 +761,21 @@ export interface ToolDefinition<TParameters extends TSchema = TSchema, TData ext
 
 /** What the registry and the model are told about a tool. */
 export interface ToolDeclaration<TParameters extends TSchema = TSchema> {
-  /** Unique name the model calls. Names that start with `mcp__` are reserved. */
+  /**
+   * Unique name the model calls: 1 to 64 of the characters `A-Z`, `a-z`, `0-9`, `_` and `-`, which every provider takes.
+   * Names that start with `mcp__` are reserved.
+   */
   name: string;
-  /** Further names that resolve to the tool. Default: none. */
+  /** Further names that resolve to the tool, under the same rules. Default: none. */
   aliases?: string[];
   /** Name for people. Default: `name`. */
   displayName?: string;
   /** What the model is told. */
   description: string | ToolDescription;
-  /** Schema of the arguments; sent to the model unchanged and used to validate. */
+  /**
+   * Schema of the arguments; sent to the model unchanged and used to validate. References stay within the schema: nothing
+   * is ever fetched. Limits: 4 MiB of JSON text, 127 levels, chains of 64 schemas for one value.
+   */
   parameters: TParameters;
   /** Whether repeating a call is safe. Default `'non_idempotent'`: recovery never replays it. */
   sideEffect?: ToolSideEffect;
@@ -805,7 +815,8 @@ export interface ToolExposureConfig {
 
 /**
  * - `'eager'`: declared in every request.
- * - `'deferred'`: listed, and declared once it was discovered.
+ * - `'deferred'`: listed in a system message (the first 12, while `DiscoverTools` can be called), and declared once it was
+ *   discovered.
  * - `'discoverable-only'`: declared once it was discovered, not listed before.
  */
 export type ToolExposureMode = 'eager' | 'deferred' | 'discoverable-only';
@@ -819,8 +830,8 @@ export type ToolServiceName = keyof ToolServiceMap;
 /**
  * The services a tool can declare in `services`, by the name they have in its context.
  *
- * A Session of this version provides `memoryManager`, if it was given one. A tool that declares another service is
- * valid and is not registered.
+ * A Session of this version provides `discoverableCatalog`, and `memoryManager` if it was given one. A tool that declares
+ * another service is valid and is not registered.
  */
 export interface ToolServiceMap {
   /** The agents that work can be delegated to. */
@@ -837,7 +848,32 @@ export interface ToolServiceMap {
   /** The agents that run in the background. */
   backgroundAgentManager: unknown;
   /** The tools that can be discovered. */
-  discoverableCatalog: unknown;
+  discoverableCatalog: DiscoverableCatalog;
+}
+
+/** The tools that are registered but not declared to the model in the turn of a call. */
+export interface DiscoverableCatalog {
+  /**
+   * The tools in the order they would be declared in: those that only their exposure mode hides, and no policy and no
+   * mode. The same frozen list for the whole call.
+   *
+   * @throws {SdkError} `TOOL_EXECUTION_ERROR`: it is called for the first time after the call has ended.
+   */
+  list(): readonly DiscoverableTool[];
+}
+
+/** A tool that can be discovered; its name in `toolDiscovery` of a {@link RuntimePatch} declares it. */
+export interface DiscoverableTool {
+  /** Name of the tool. */
+  readonly name: string;
+  /** Its other names. */
+  readonly aliases: readonly string[];
+  /** Name for people; `name` where there is no other. */
+  readonly displayName: string;
+  /** What the model is told of it. */
+  readonly description: string;
+  /** Words that help to find it; may be empty. */
+  readonly hint: string;
 }
 
 /**
@@ -970,19 +1006,23 @@ export interface ToolEffectYield {
 }
 
 /**
- * An effect of a tool on its Session. Effects are applied after the turn's calls, in the order of the calls.
+ * An effect of a tool on its Session.
  *
- * This version applies `newMessages` and the `toolDiscovery` of a `runtimePatch`. The others are published as events
- * and change nothing.
+ * Each effect is published as an event when it is yielded. It is applied when the calls of the turn have their results,
+ * in the order of the calls, and only if its call ended in success. A malformed effect fails the call that yields it
+ * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied.
+ *
+ * Tools of trust level `remote` add messages (none with role `system`) and context `metadata`; what else they yield is
+ * published and not applied.
  */
 export type ToolEffect =
-  /** Tool policy, discovery, model and prompt. Counts only if the call succeeded, and only the first of a call. */
+  /** Tool policy, discovery, prompt, environment and hooks. Only the first one of a call counts. */
   | { type: 'runtimePatch'; patch: RuntimePatch }
   /** The runtime context of the calls that follow. */
   | { type: 'contextPatch'; patch: RuntimeContextPatch }
   /**
-   * Messages that follow the turn's tool results, of failed calls too. Those with role `tool` or with `tool_calls` are
-   * left out: half of an exchange would spoil every later request.
+   * Messages that follow the turn's tool results. Those with role `tool` or with `tool_calls` are left out: half of an
+   * exchange would spoil every later request. System messages get the provenance `tool_injection`.
    */
   | { type: 'newMessages'; messages: ModelMessage[] }
   /** Permission rules. */
@@ -1824,7 +1864,10 @@ export interface FilesystemCapability {
   cwd?: string;
 }
 
-/** The runtime context at the moment a request was accepted. Later changes of its sources do not reach it. */
+/**
+ * The runtime context at the moment a request was accepted, with what tools patched since. Later changes of its sources
+ * do not reach it.
+ */
 export interface ContextSnapshot {
   /** The Session. */
   readonly sessionId: SessionId;
@@ -1840,39 +1883,111 @@ export interface ContextSnapshot {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** A change of the runtime context by a tool: the fields to merge, directly or under `context`. */
+/**
+ * A change of the runtime context by a tool: the fields to merge, directly or under `context`, which is stronger.
+ *
+ * They are merged over the context of the request as {@link mergeContext} does, and hold for the calls of later turns:
+ * their `contextSnapshot`, directories and environment. The newest patch of a scope replaces the one before; one of scope
+ * `'turn'` lies above that of scope `'session'`. `setDefaultContext` forgets those of the Session.
+ *
+ * `capabilities.filesystem.roots` is a security boundary: a tool of the application may move it, a remote one may not.
+ */
 export interface RuntimeContextPatch extends RuntimeContext {
   /** How long it lasts. Default `'session'`. */
   scope?: RuntimePatchScope;
   /** The fields to merge over the context. */
   context?: RuntimeContext;
-  /** Forgets earlier patches first. Default false. */
+  /**
+   * Forgets earlier patches first. In scope `'session'` all of them, in scope `'turn'` those of the Session too, for the
+   * rest of the request. Default false.
+   */
   reset?: boolean;
 }
 
 /** `'turn'` ends with the request, `'session'` stays. */
 export type RuntimePatchScope = 'turn' | 'session';
 
-/** A change of policy, discovery, model or prompt by a tool. */
+/**
+ * A change of policy, discovery, prompt, environment or hooks by a tool. It holds from the next turn on. Fields that are
+ * not listed here make it malformed.
+ */
 export interface RuntimePatch {
   /** How long it lasts. */
   scope: RuntimePatchScope;
   /** Who makes it. */
   source: 'skill' | 'tool' | 'system';
-  /** The Skill behind it. */
-  skill?: { id: string; name: string; basePath: string };
-  /**
-   * Tools that may be shown: names, or `Name(...)` selectors. A turn policy replaces the session policy while it lasts.
-   */
-  toolPolicy?: { allow?: string[]; deny?: string[] };
-  /** Tools to declare from the next turn on; `reset` forgets earlier ones first. */
-  toolDiscovery?: { discover?: string[]; reset?: boolean };
-  /** Model to go on with; ignored with a warning if the id is not configured. */
-  modelOverride?: { modelId: string; effort?: string };
-  /** Text to append to the system prompt. */
+  /** The Skill behind it. A patch of a Skill without `toolPolicy` lifts the current policy. */
+  skill?: RuntimePatchSkillInfo;
+  /** Which tools are shown and can be called. A turn policy replaces the session policy while it lasts. */
+  toolPolicy?: RuntimeToolPolicyPatch;
+  /** Tools to declare from the next turn on, for the rest of the Session whatever `scope` says. */
+  toolDiscovery?: RuntimeToolDiscoveryPatch;
+  /** Model to go on with. */
+  modelOverride?: RuntimeModelOverride;
+  /** Text that follows the system prompt behind a line of `---`. The same text is appended once. */
   systemPromptAppend?: string;
-  /** Environment variables to add. */
+  /** Environment variables to add for the calls that follow; stronger than those of the context. */
   environment?: Record<string, string>;
+  /** Texts to append to what the user says. */
+  hooks?: RuntimeHookRegistration[];
+}
+
+/** The Skill behind a {@link RuntimePatch}. */
+export interface RuntimePatchSkillInfo {
+  /** Identifier. */
+  id: string;
+  /** Name for people. */
+  name: string;
+  /** Directory it lives in. */
+  basePath: string;
+}
+
+/**
+ * Which tools are shown and can be called. A selector is a name, or `Name(…)`, which stands for the tool as a whole: what
+ * its calls may contain is up to the permissions. `deny` is stronger, and counts for aliases too.
+ */
+export interface RuntimeToolPolicyPatch {
+  /** Only these. Omitted: all. Empty: none. */
+  allow?: string[];
+  /** Never these. Default: none. */
+  deny?: string[];
+}
+
+/** Which tools to declare. */
+export interface RuntimeToolDiscoveryPatch {
+  /** Names or aliases; those nobody has are left out. Default: none. */
+  discover?: string[];
+  /** Forgets what was discovered before first. Default false. */
+  reset?: boolean;
+}
+
+/** Which model to go on with. */
+export interface RuntimeModelOverride {
+  /**
+   * Id of a configured model: `default`, or its name. A Session of this version has one, so any other id is ignored with
+   * a warning in the log.
+   */
+  modelId: string;
+  /** How hard it shall think; not applied by this version. */
+  effort?: string;
+}
+
+/** Events that texts can be registered for. */
+export type RuntimeHookEvent = 'UserPromptSubmit';
+
+/**
+ * A text that follows the messages which start later requests, after a blank line and after the application's own hooks.
+ * In scope `'turn'` it has no message to follow and does nothing.
+ */
+export interface RuntimeHookRegistration {
+  /** When. */
+  event: RuntimeHookEvent;
+  /** What. */
+  type: 'append_prompt';
+  /** The text; not empty. */
+  value: string;
+  /** Whether it follows one message only. Default false. */
+  once?: boolean;
 }
 
 /**
@@ -2007,6 +2122,8 @@ export type SdkErrorCode =
   | 'TOOL_EXECUTION_ERROR'
   /** Arguments do not fit the tool's schema. */
   | 'TOOL_VALIDATION_ERROR'
+  /** A running tool yielded something that is no progress, message or effect, or a malformed effect. */
+  | 'INVALID_TOOL_YIELD'
   /** A tool definition cannot be registered. */
   | 'TOOL_DEFINITION_ERROR'
   /** `toolLifecycle` could not store a boundary of a call. */

@@ -1,9 +1,8 @@
 // The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
 
 import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
-import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
-import { encode, encodeOptions, wellFormed } from './json.js';
+import { encode, encodeOptions } from './json.js';
 import { limiterOf } from './limiter.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { modelMiddlewareOf, toolMiddlewareOf } from './middleware.js';
@@ -11,7 +10,7 @@ import { ModelCalls } from './model-calls.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
-import { authoredExecute, describeTool } from './tool.js';
+import { authoredExecute, definitionsText } from './tool.js';
 import { toolLifecycleOf } from './tool-lifecycle.js';
 import { aroundTools } from './tool-middleware.js';
 
@@ -154,6 +153,7 @@ export class Session {
     this.#profile = profile;
     const plugins = pluginsOf(options);
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
+    const origins = plugins.flatMap((plugin) => plugin.tools.map(() => plugin.name));
     this.#hooks = hooksOf(options, plugins);
     this.#toolMiddleware = toolMiddlewareOf(options, plugins);
     this.#toolLifecycle = toolLifecycleOf(options);
@@ -184,7 +184,7 @@ export class Session {
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
-        wellFormed(JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index)))),
+        definitionsText(this.#tools, (index) => origins[index - tools.length]),
         this.#script?.handle,
         parent?.handle,
         limiter,
@@ -543,16 +543,33 @@ export class Session {
         return signalOf(open);
       },
       get contextSnapshot() {
-        snapshot ??= deepFreeze(JSON.parse(call(native.snapshot, session.#handle)));
+        snapshot ??= deepFreeze(JSON.parse(call(native.snapshot, session.#handle, open.id)));
         return snapshot;
       },
       get bladeConfig() {
         return session.#bladeConfig();
       },
     };
-    for (const name of services) context[name] = this.#options[name];
+    for (const name of services) {
+      context[name] = name === 'discoverableCatalog' ? this.#catalog(open) : this.#options[name];
+    }
     if (requiresRuntime) context.runtime = NO_LEASE;
     return Object.freeze(context);
+  }
+
+  /** The tools that could be discovered in the turn of a call. */
+  #catalog(open) {
+    let entries;
+    return Object.freeze({
+      list: () => {
+        if (entries === undefined) {
+          const text = native.discoverable(this.#handle, open.id);
+          if (text === null) throw new SdkError('the call of this catalog has ended', { code: 'TOOL_EXECUTION_ERROR' });
+          entries = deepFreeze(JSON.parse(text));
+        }
+        return entries;
+      },
+    });
   }
 
   #bladeConfig() {

@@ -1,7 +1,9 @@
 // Tool authoring: `defineTool` and the generator protocol it compiles to.
 
+import { builtinName } from './builtin-name.js';
 import { ToolSideEffect } from './constants.js';
-import { SdkError } from './errors.js';
+import { describe, SdkError } from './errors.js';
+import { wellFormed } from './json.js';
 import { checkSchema } from './schema.js';
 
 /** Definition → the author's own `execute`, so that a Session can call it without the generator around it. */
@@ -41,10 +43,25 @@ function checkSideEffect(value) {
 /** The author's `execute` of a definition made by `defineTool`; undefined for one that speaks the generator protocol. */
 export const authoredExecute = (definition) => authored.get(definition);
 
+/** JSON text of definitions for the native registry. `pluginOf(index)` names the plugin a definition comes from. */
+export function definitionsText(definitions, pluginOf) {
+  const texts = definitions.map((definition, index) => {
+    try {
+      const builtin = builtinName(definition);
+      return wellFormed(JSON.stringify(builtin ?? described(definition, pluginOf(index))));
+    } catch (cause) {
+      const { message } = describe(cause);
+      const name = typeof definition?.name === 'string' ? ` ("${definition.name}")` : '';
+      throw new SdkError(`tools[${index}]${name}: ${message}`, { code: 'TOOL_DEFINITION_ERROR', cause });
+    }
+  });
+  return `[${texts.join(',')}]`;
+}
+
 /** What the native registry needs to know of a definition. */
-export function describeTool(definition, index) {
+function described(definition, plugin) {
   if (definition === null || typeof definition !== 'object' || typeof definition.execute !== 'function') {
-    throw new TypeError(`tools[${index}] is no tool definition; make it with defineTool()`);
+    throw new TypeError('this is no tool definition; make it with defineTool()');
   }
   const { name, aliases, displayName, description, parameters, kind, sideEffect } = definition;
   const { group, exposure, services, requiresRuntime } = definition;
@@ -67,6 +84,7 @@ export function describeTool(definition, index) {
     exposure,
     services,
     requiresRuntime,
+    plugin,
   };
 }
 

@@ -60,6 +60,8 @@ pub enum ErrorCode {
     ToolExecutionError,
     /// Tool arguments do not match the tool's schema.
     ToolValidationError,
+    /// A running tool yielded something that is no progress, message or effect, or a malformed effect.
+    InvalidToolYield,
     /// A tool definition cannot be registered.
     ToolDefinitionError,
     /// An observer of tool calls could not store a boundary, so what comes after it did not happen.
@@ -100,6 +102,7 @@ impl ErrorCode {
             Self::HostGone => "HOST_GONE",
             Self::ToolExecutionError => "TOOL_EXECUTION_ERROR",
             Self::ToolValidationError => "TOOL_VALIDATION_ERROR",
+            Self::InvalidToolYield => "INVALID_TOOL_YIELD",
             Self::ToolDefinitionError => "TOOL_DEFINITION_ERROR",
             Self::ToolLifecycleFailed => "TOOL_LIFECYCLE_FAILED",
             Self::ToolMiddlewareFailed => "TOOL_MIDDLEWARE_FAILED",

@@ -19,6 +19,7 @@ import {
   type ProviderConnectionConfig,
   type RequestId,
   type RuntimeContext,
+  type RuntimeHookRegistration,
   type RuntimePatch,
   type SessionId,
   type SessionOptions,
@@ -216,6 +217,8 @@ for await (const event of session.stream({ includeThinking: true })) {
       break;
     case 'tool_runtime_patch':
       typeOf(event.patch).is<RuntimePatch>();
+      typeOf(event.patch.hooks?.[0]).is<RuntimeHookRegistration | undefined>();
+      typeOf(event.patch.toolPolicy?.allow).is<string[] | undefined>();
       break;
     case 'tool_context_patch':
       typeOf(event.patch.metadata?.uploadId).is<JsonValue | undefined>();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::error::thrown;
 use super::js_ports::{ask, until_settled, wrong_form};
 use super::js_tool::{outcome, quoted};
-use super::mailbox::{Answer, Mailbox};
+use super::mailbox::{About, Answer, Mailbox};
 use super::session::NativeSession;
 use crate::contract::{Arguments, BoxFuture, ToolOutcome};
 use crate::error::{Error, ErrorCode, Result};
@@ -45,7 +45,8 @@ impl ToolMiddleware for JsMiddleware {
         .join(",");
         let mailbox = Arc::clone(&self.mailbox);
         Box::pin(async move {
-            let around = mailbox.call_around("middleware", &tail, Some(call.yields), Some(core));
+            let about = About::Around { core, yields: call.yields, snapshot: call.snapshot };
+            let around = mailbox.call("middleware", &tail, Some(about));
             match until_settled(around, &call.cancel).await? {
                 Answer::Json(json) => Ok(outcome(json)),
                 Answer::Text(text) => Err(wrong_form("tool middleware", &format!("a string \"{text}\""))),
@@ -54,6 +55,14 @@ impl ToolMiddleware for JsMiddleware {
                 }
             }
         })
+    }
+}
+
+/// The call itself, while its middleware runs.
+fn core_of(handle: &NativeSession, call: u32) -> napi::Result<Arc<CoreCall>> {
+    match handle.mailbox.about(call) {
+        Some(About::Around { core, .. }) => Ok(core),
+        _ => Err(thrown(&over())),
     }
 }
 
@@ -66,7 +75,7 @@ pub fn core_start(
     same_context: bool,
     input: String,
 ) -> napi::Result<()> {
-    let core = handle.mailbox.core_of(call).ok_or_else(|| thrown(&over()))?;
+    let core = core_of(handle, call)?;
     let object = serde_json::from_str(&input).map_err(|_| {
         thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, "the input given to next() must be a JSON object"))
     })?;
@@ -85,7 +94,7 @@ enum Step {
 /// The next thing the call itself says: completes `operation` with `{yield}` or `{done}`.
 #[napi(catch_unwind)]
 pub fn core_next(handle: &External<NativeSession>, call: u32, operation: u32) -> napi::Result<()> {
-    let core = handle.mailbox.core_of(call).ok_or_else(|| thrown(&over()))?;
+    let core = core_of(handle, call)?;
     let mailbox = Arc::clone(&handle.mailbox);
     let work = async move {
         let step = match core.next().await {

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::js_ports::{ask, until_settled};
-use super::mailbox::{Answer, Mailbox};
+use super::mailbox::{About, Answer, Mailbox};
 use crate::contract::{
     AnyTool, Arguments, Behavior, BoxFuture, Exposure, InterruptBehavior, ModelContent, PrepareContext, Prepared,
-    SideEffect, Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome,
-    ToolSpec, ToolSuccess, ToolVerdict,
+    SideEffect, SourceInfo, Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind,
+    ToolOutcome, ToolSpec, ToolSuccess, ToolVerdict,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::permissions::argument_paths;
@@ -44,6 +44,9 @@ struct Definition {
     requires_runtime: bool,
     #[serde(default)]
     runtime: Runtime,
+    /// The plugin it belongs to, if any.
+    #[serde(default)]
+    plugin: Option<String>,
 }
 
 /// What only a definition in the runtime protocol can say.
@@ -111,34 +114,47 @@ enum Description {
     Structured(ToolDescription),
 }
 
-/// The tools of a Session's options.
+/// The tools of a Session's options, with where they come from.
 ///
 /// # Errors
 /// `TOOL_DEFINITION_ERROR` naming the tool and what is wrong.
-pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn AnyTool>>> {
-    let bad = |message: String| Error::new(ErrorCode::ToolDefinitionError, message);
-    let list: Vec<Box<RawValue>> =
-        serde_json::from_str(json).map_err(|error| bad(format!("tools must be an array of definitions: {error}")))?;
-    list.iter()
-        .enumerate()
-        .map(|(index, raw)| {
-            if let Ok(Builtin { builtin }) = serde_json::from_str(raw.get()) {
-                return tools::builtin_tools()
-                    .into_iter()
-                    .find(|tool| *tool.spec().name == *builtin)
-                    .ok_or_else(|| bad(format!("tools[{index}]: no built-in tool {builtin}")));
-            }
-            let definition: Definition =
-                serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
-            let schema = Schema::compile(definition.parameters.get())
-                .map_err(|error| bad(format!("parameters of tool \"{}\": {error}", definition.name)))?;
-            let Runtime { resolve_behavior, validate, check_permissions, .. } = definition.runtime;
-            let mailbox = Arc::clone(mailbox);
-            let spec = spec(definition, schema);
-            let tool = JsTool { spec, index, mailbox, resolve_behavior, validate, check_permissions };
-            Ok(Arc::new(tool) as Arc<dyn AnyTool>)
-        })
-        .collect()
+pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<(Arc<dyn AnyTool>, SourceInfo)>> {
+    let list: Vec<Box<RawValue>> = serde_json::from_str(json)
+        .map_err(|error| refused(format!("tools must be an array of definitions: {error}")))?;
+    list.iter().enumerate().map(|(index, raw)| parse_tool(index, raw.get(), mailbox)).collect()
+}
+
+fn parse_tool(index: usize, json: &str, mailbox: &Arc<Mailbox>) -> Result<(Arc<dyn AnyTool>, SourceInfo)> {
+    if let Ok(Builtin { builtin }) = serde_json::from_str(json) {
+        let tool = tools::builtin_tools()
+            .into_iter()
+            .find(|tool| *tool.spec().name == *builtin)
+            .ok_or_else(|| refused(format!("tools[{index}]: no built-in tool {builtin}")))?;
+        return Ok((tool, SourceInfo::custom()));
+    }
+    let definition: Definition =
+        serde_json::from_str(json).map_err(|error| refused(format!("tools[{index}]{}: {error}", named(json))))?;
+    let schema = Schema::compile(definition.parameters.get())
+        .map_err(|error| refused(format!("parameters of tool \"{}\": {error}", definition.name)))?;
+    let source = definition.plugin.as_deref().map_or_else(SourceInfo::custom, SourceInfo::plugin);
+    let Runtime { resolve_behavior, validate, check_permissions, .. } = definition.runtime;
+    let mailbox = Arc::clone(mailbox);
+    let spec = spec(definition, schema);
+    let tool = JsTool { spec, index, mailbox, resolve_behavior, validate, check_permissions };
+    Ok((Arc::new(tool), source))
+}
+
+/// The name of a definition that cannot be read, where that much can.
+fn named(json: &str) -> String {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str(json).map_or_else(|_| String::new(), |Named { name }| format!(" (\"{name}\")"))
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorCode::ToolDefinitionError, message)
 }
 
 fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
@@ -252,6 +268,7 @@ impl AnyTool for JsTool {
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+        let cx = Arc::new(cx);
         Box::pin(async move {
             let message = cx.message_id.as_ref().map_or("", |id| id.as_str());
             let tail = [
@@ -262,7 +279,7 @@ impl AnyTool for JsTool {
                 serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned()),
             ]
             .join(",");
-            let call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
+            let call = self.mailbox.call("tool", &tail, Some(About::Tool(Arc::clone(&cx))));
             match until_settled(call, &cx.cancel).await {
                 Ok(Answer::Text(text)) => ToolOutcome::Success(success(ModelContent::Text(text))),
                 Ok(Answer::Json(json)) => outcome(json),

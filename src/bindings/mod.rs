@@ -3,6 +3,7 @@
 //! Every function is synchronous. What takes time answers later through the mailbox of its Session ([`mailbox`]), so
 //! that no native future ever outlives its environment. All functions contain panics.
 
+mod call_context;
 mod direct;
 mod env;
 mod error;

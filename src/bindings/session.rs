@@ -20,7 +20,7 @@ use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::{ToolEffect, ToolYield};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::permissions::PermissionUpdates;
@@ -68,7 +68,7 @@ impl Drop for NativeSession {
     }
 }
 
-fn js<T>(result: Result<T>) -> napi::Result<T> {
+pub(super) fn js<T>(result: Result<T>) -> napi::Result<T> {
     result.map_err(|error| thrown(&error))
 }
 
@@ -147,8 +147,12 @@ pub fn open_session(
     if let Some(shared) = limiter {
         parts.pipeline = parts.pipeline.with_limiter(Arc::clone(&shared.limiter));
     }
+    let mut session = Session::new(parts);
+    if let Some(parent) = parent {
+        session.inherit_effects(&parent.session);
+    }
     Ok(External::new(NativeSession {
-        session: Arc::new(Session::new(parts)),
+        session: Arc::new(session),
         mailbox,
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
@@ -345,17 +349,23 @@ pub fn refill(handle: &External<NativeSession>) {
     handle.inline_left.store(INLINE_BUDGET, Ordering::Relaxed);
 }
 
+/// A yield as the facade sends it, read as a value first: its errors then name a field, not a place in the text.
+fn parse_yield(item: &str) -> Result<ToolYield> {
+    serde_json::from_str::<Value>(item)
+        .and_then(serde_json::from_value)
+        .map_err(|error| Error::new(ErrorCode::InvalidToolYield, format!("the tool yielded what it may not: {error}")))
+}
+
 /// Hands over one yield of a running generator tool; completes `operation` when it was published and there is room.
 #[napi(catch_unwind)]
 pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
-    let item: ToolYield = serde_json::from_str(&item)
-        .map_err(|error| thrown(&Error::config(format!("a tool yielded something that is no ToolYield: {error}"))))?;
+    let item = js(parse_yield(&item))?;
     if let ToolYield::Effect { effect: ToolEffect::PermissionUpdates { updates } } = &item {
         // Said to the tool while it can still be: a denial that is not understood must not be lost in silence.
         js(PermissionUpdates::parse(updates))?;
     }
     let mailbox = Arc::clone(&handle.mailbox);
-    let yields = mailbox.yields_of(call);
+    let yields = mailbox.about(call).map(|about| about.yields());
     let work = async move {
         if let Some(yields) = yields {
             yields.emit(item).await;
@@ -372,13 +382,6 @@ pub fn messages(handle: &External<NativeSession>) -> napi::Result<String> {
     let messages = handle.session.conversation().snapshot();
     let list: Vec<&crate::model::Message> = messages.iter().map(AsRef::as_ref).collect();
     serde_json::to_string(&list).map_err(|error| thrown(&Error::internal(error.to_string())))
-}
-
-/// The runtime context of the request under way as JSON text.
-#[napi(catch_unwind)]
-pub fn snapshot(handle: &External<NativeSession>) -> napi::Result<String> {
-    let snapshot = js(handle.session.snapshot())?;
-    serde_json::to_string(&*snapshot).map_err(|error| thrown(&Error::internal(error.to_string())))
 }
 
 /// Tool calls and number of turns of the last request as JSON text.

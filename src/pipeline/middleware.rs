@@ -13,7 +13,8 @@ use super::lifecycle::InvocationLifecycle;
 use super::refusal::Refusal;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
-    Arguments, BoxFuture, PermissionMode, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolYield, YieldSink,
+    Arguments, BoxFuture, ContextSnapshot, PermissionMode, ToolError, ToolErrorType, ToolFailure, ToolOutcome,
+    ToolYield, YieldSink,
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::{CancelReason, CancelToken};
@@ -33,6 +34,8 @@ pub struct MiddlewareCall {
     pub message_id: MessageId,
     /// Mode of the request.
     pub mode: PermissionMode,
+    /// Runtime context of the call.
+    pub snapshot: Arc<ContextSnapshot>,
     /// Where yields of the middleware go.
     pub yields: Arc<dyn YieldSink>,
     /// The request's token.
@@ -203,6 +206,7 @@ impl Pipeline {
             arguments: arguments.clone(),
             message_id: cx.message_id.clone(),
             mode: cx.mode,
+            snapshot: Arc::clone(&cx.snapshot),
             yields: Arc::clone(&yields),
             cancel: cx.cancel.clone(),
         };

@@ -310,7 +310,7 @@ async fn every_refusal_has_its_type_and_code_and_the_tool_never_runs() {
     let (yolo, plan, default) = (YOLO, PermissionMode::Plan, PermissionMode::Default);
     let rows: Vec<(&str, Bench, ToolCall, PermissionMode, ToolErrorType, &str, &str)> = vec![
         ("unknown tool", plain(), call("Nope", "{}"), yolo, ExecutionError, "TOOL_NOT_FOUND", "Nope"),
-        ("deferred tool", plain(), call("Later", "{}"), yolo, ExecutionError, "TOOL_NOT_FOUND", "not available"),
+        ("deferred tool", plain(), call("Later", "{}"), yolo, ExecutionError, "TOOL_NOT_AVAILABLE", "not available"),
         ("no JSON", plain(), call("T", "{"), yolo, ValidationError, "INVALID_TOOL_ARGUMENTS", "complete JSON object"),
         ("an array", plain(), call("T", "[]"), yolo, ValidationError, "INVALID_TOOL_ARGUMENTS", "an array"),
         ("wrong type", plain(), call("T", r#"{"n":"1"}"#), yolo, ValidationError, "TOOL_VALIDATION_ERROR", "integer"),

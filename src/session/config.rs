@@ -188,7 +188,7 @@ impl SessionConfig {
         self,
         id: SessionId,
         model: Arc<dyn Model>,
-        custom: Vec<Arc<dyn AnyTool>>,
+        custom: Vec<(Arc<dyn AnyTool>, SourceInfo)>,
         ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
@@ -239,10 +239,7 @@ impl SessionConfig {
             Profile::Local => tools::builtin_tools(),
             Profile::Server => Vec::new(),
         };
-        let sourced = builtin
-            .into_iter()
-            .map(|tool| (tool, SourceInfo::builtin()))
-            .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
+        let sourced = builtin.into_iter().map(|tool| (tool, SourceInfo::builtin())).chain(custom);
         for (tool, source) in sourced {
             let spec = tool.spec();
             if let Some(missing) = spec.services.iter().find(|service| !services.contains(service)) {

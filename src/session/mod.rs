@@ -10,7 +10,6 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +19,8 @@ use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use crate::agent::{
-    Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request,
+    Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, SessionEffects, ToolRecord,
+    run_request,
 };
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
@@ -114,7 +114,7 @@ pub struct Session {
     pipeline: Arc<Pipeline>,
     hooks: Arc<Hooks>,
     model: Arc<dyn Model>,
-    discovered: Arc<Mutex<HashSet<String>>>,
+    effects: Arc<SessionEffects>,
     declarations: Arc<Mutex<Option<DeclarationCache>>>,
     root: CancelToken,
     tasks: Tasks,
@@ -140,7 +140,7 @@ impl Session {
             pipeline: Arc::new(pipeline),
             hooks,
             model,
-            discovered: Arc::default(),
+            effects: Arc::default(),
             declarations: Arc::default(),
             root: CancelToken::new(),
             tasks: Tasks::new(),
@@ -292,7 +292,7 @@ impl Session {
             snapshot: pending.snapshot.clone(),
             mode: settings.mode,
             sources: settings.sources.clone(),
-            discovered: self.discovered.clone(),
+            effects: self.effects.clone(),
             declarations: self.declarations.clone(),
             host_env: pending.host_env.clone(),
             cancel,
@@ -347,6 +347,7 @@ impl Session {
                 return RequestReport { end, records: Vec::new(), turns: 0 };
             }
         };
+        let content = self.effects.with_prompts(content);
         self.conversation.push(Message::user(content.clone()));
         let mut report = run_request(options, &self.pipeline, &self.conversation, events).await;
         if let RequestEnd::Completed { text, .. } = &report.end
@@ -477,9 +478,16 @@ impl Session {
         let change = settings::Change::parse(json)?;
         if let Some(context) = &change.default_context {
             context::snapshot(self.id.as_str(), "", context.clone())?;
+            // What the application says now is stronger than what tools said before.
+            self.effects.forget_context();
         }
         change.apply(&mut self.lock().settings);
         Ok(())
+    }
+
+    /// Goes on with what effects of tools changed in another Session. Called before anything runs.
+    pub fn inherit_effects(&mut self, from: &Self) {
+        self.effects = Arc::new(from.effects.fork());
     }
 
     /// A copy of the conversation for a Session of its own.
