@@ -13,14 +13,23 @@
  * ```
  */
 
+import type { TSchema } from 'typebox';
 import type {
+  ExecutionContext,
   ISession,
+  JsonObject,
   Memory,
   MemoryInput,
   PromptResult,
   MemoryManager as RootMemoryManager,
   SessionOptions,
+  ToolBehavior,
   ToolDefinition,
+  ToolDisplayContent,
+  ToolErrorType,
+  ToolModelContent,
+  ToolParameters,
+  ToolResultMetadata,
   UserMessageContent,
 } from './index.js';
 
@@ -66,6 +75,82 @@ export declare function promptServer(message: UserMessageContent, options: Sessi
  * verified and the call fails.
  */
 export declare function getBuiltinTools(): Promise<ToolDefinition[]>;
+
+/**
+ * A tool in the runtime protocol itself: for parts of a system that offer tools, not for authors of tools, who have
+ * `defineTool`. A Session takes it in `tools` like any other.
+ *
+ * `execute` is an async generator: it yields updates and returns a `ToolResult`. What is left out has the value
+ * `defineTool` would give it.
+ */
+export interface RuntimeTool<TParameters extends TSchema = TSchema> extends ToolDefinition<TParameters> {
+  /** Whether calls only look. Default: whether `kind` is `ToolKind.ReadOnly`. */
+  isReadOnly?: boolean;
+  /** Whether calls may use a file together with others that read it. Default: whether `kind` is `ToolKind.ReadOnly`. */
+  isConcurrencySafe?: boolean;
+  /** Whether calls are asked about in every mode. Default false. */
+  isDestructive?: boolean;
+  /** What a `now` input does to a call. `'cancel'` only for tools that stop on their signal. Default `'block'`. */
+  interruptBehavior?: 'block' | 'cancel';
+  /** Longest string result in characters; longer ones become artifacts. A positive integer. Default: no limit. */
+  maxResultSizeChars?: number;
+  /**
+   * What one call does, where it does less than the tool declares.
+   *
+   * **Contract**
+   * - Called after validation and again after each rewrite of the input, with a copy; planning uses the declaration.
+   * - What it leaves out stays as declared. It may also make a call destructive.
+   * - When it throws, answers in the wrong form, or claims more than the tool declares, the call counts as executing,
+   *   not idempotent and exclusive.
+   */
+  resolveBehavior?(params: ToolParameters<TParameters>): Partial<ToolBehavior> | Promise<Partial<ToolBehavior>>;
+  /**
+   * Checks beyond the schema.
+   *
+   * **Contract**
+   * - Called after the schema matched and again after each rewrite of the input. Must not change anything.
+   * - Resolves to what is wrong, or to `undefined`. May throw: the call is a `validation_error`.
+   * - Should stop when `context.signal` aborts; one that does not is held against the Session like a permission
+   *   handler.
+   */
+  validate?(
+    params: ToolParameters<TParameters>,
+    context: ExecutionContext,
+  ): ToolValidationError | undefined | Promise<ToolValidationError | undefined>;
+  /**
+   * What the tool itself says about a call, before anybody else is asked.
+   *
+   * **Contract**
+   * - Called once a call, after the input was checked. `'allow'` leaves the decision to the others; `updatedInput` is
+   *   merged and checked again. `'ask'` has a person confirm the call in every mode, `'deny'` is final.
+   * - May throw or answer in the wrong form: the call is denied.
+   * - Should stop when `context.signal` aborts; see `validate`.
+   */
+  checkPermissions?(
+    params: ToolParameters<TParameters>,
+    context: ExecutionContext,
+  ): ToolPermissionVerdict | Promise<ToolPermissionVerdict>;
+}
+
+/** What {@link RuntimeTool.checkPermissions} says. */
+export type ToolPermissionVerdict =
+  | { behavior: 'allow'; updatedInput?: JsonObject }
+  | { behavior: 'deny'; message: string; interrupt?: boolean }
+  | { behavior: 'ask'; message?: string };
+
+/** What {@link RuntimeTool.validate} found. */
+export interface ToolValidationError {
+  /** What is wrong and what would do. */
+  message: string;
+  /** What the model is told. Default: `message`. */
+  model?: ToolModelContent;
+  /** What a user interface may show. */
+  display?: ToolDisplayContent;
+  /** Facts about the result. */
+  metadata?: ToolResultMetadata;
+  /** Default `'validation_error'`. */
+  errorType?: ToolErrorType;
+}
 
 /**
  * Long-term memory over a store of yours; pass it as `SessionOptions.memoryManager`, and tools that declare the

@@ -327,8 +327,8 @@ export interface SessionOptions {
    * the tool's signal and gives a `timeout_error` result. Default 600000 (10 minutes).
    */
   toolTimeoutMs?: number;
-  /** How many tool calls of the Session run at once. */
-  toolConcurrency?: ToolConcurrency;
+  /** How many tool calls run at once: limits of this Session, or a limiter that it shares with others. */
+  toolConcurrency?: ToolConcurrency | ToolLimiter;
   /**
    * Largest result of a custom tool in bytes of JSON text; a larger one becomes an `execution_error` that names the
    * limit. Default 10485760 (10 MiB).
@@ -345,15 +345,26 @@ export interface SessionOptions {
   hookTimeoutMs?: number;
   /** The same for `SessionEnd`. Default 3000. */
   sessionEndHookTimeoutMs?: number;
-  /** Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`. */
+  /** Layers around model calls. They survive `setModel`, and forks have them too. Default: none. */
+  middleware?: AgentMiddlewareConfig;
+  /**
+   * Plugins; their names differ. Their hooks run after those of `hooks`, their tools are registered after `tools`, and
+   * their middleware lies inside of `middleware`, that of earlier plugins outside of that of later ones.
+   */
   plugins?: readonly AgentPlugin[];
+  /** Observer of the durable boundaries of tool calls. Default: none. */
+  toolLifecycle?: ToolExecutionLifecycle;
   /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
   memoryManager?: MemoryManager;
 }
 
 /**
- * Limits of the tool calls that run at once, per {@link ToolKind}. Calls beyond them wait in order of arrival; waiting
- * does not count toward `toolTimeoutMs` and ends when the request is cancelled.
+ * Limits of the tool calls that run at once, per {@link ToolKind}: positive integers up to 100000. Calls beyond them wait
+ * in order of arrival; waiting does not count toward `toolTimeoutMs` and ends when the request is cancelled.
+ *
+ * Whatever the limits, a call whose input has a `file_path` or `notebook_path` has that file to itself unless it is
+ * read-only: it waits for others, at most 30 seconds, in order of arrival. All names of a file count as one: spellings,
+ * symbolic and hard links, and names that differ in case alone.
  */
 export interface ToolConcurrency {
   /** Read-only calls. Default 10. */
@@ -365,6 +376,25 @@ export interface ToolConcurrency {
   /** Calls of one kind that may wait; one more is answered with an error result at once. Default 1000. */
   queue?: number;
 }
+
+declare const limiterBrand: unique symbol;
+
+/** Slots and file locks of several Sessions; made by {@link createToolLimiter}. Opaque. */
+export interface ToolLimiter {
+  readonly [limiterBrand]: true;
+}
+
+/**
+ * A limiter for several Sessions of this thread: give it to each as `toolConcurrency`.
+ *
+ * The calls of all its Sessions share the slots, in order of arrival whichever Session they belong to, and they wait for
+ * each other's files as the calls of one Session do. Closing a Session takes back what it holds and waits for; the others
+ * do not notice. Forks share the limiter of their Session. It needs no closing: it is freed with its last Session.
+ *
+ * @param limits - Positive integers up to 100000; the defaults are those of a Session.
+ * @throws ConfigError - A limit is no such number or has another name.
+ */
+export declare function createToolLimiter(limits?: ToolConcurrency): ToolLimiter;
 
 /**
  * A conversation with a model that can call tools.
@@ -381,7 +411,10 @@ export interface ToolConcurrency {
 export interface ISession extends AsyncDisposable {
   /** Id of the Session. */
   readonly sessionId: SessionId;
-  /** The conversation so far. A copy: changing it changes nothing. */
+  /**
+   * The conversation so far. A copy: changing it changes nothing. While tools can be discovered, a system message with the
+   * provenance `catalog` lists them in front of it.
+   */
   readonly messages: readonly ConversationMessage[];
   /** Whether `close` has completed. */
   readonly isClosed: boolean;
@@ -426,7 +459,8 @@ export interface ISession extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 
   /**
-   * A new Session in memory with the same options, the current default context and the conversation so far.
+   * A new Session in memory with the same options, the current default context, the conversation so far and what tools
+   * changed for the rest of the Session.
    *
    * @throws {ConfigError} `messageId` is given, which this version cannot honour.
    */
@@ -441,7 +475,7 @@ export interface ISession extends AsyncDisposable {
   setModel(model: string): Promise<void>;
   /** Sets the turn limit of later requests; a positive integer, else {@link ConfigError}. */
   setMaxTurns(maxTurns: number): void;
-  /** Replaces the default context of later requests. */
+  /** Replaces the default context of later requests, and forgets what tools patched of it. */
   setDefaultContext(context: RuntimeContext): void;
   /** The default context; a copy. */
   getDefaultContext(): RuntimeContext;
@@ -645,8 +679,10 @@ export type SessionStreamEvent =
  * });
  * ```
  *
- * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters` use
- *   a TypeBox refinement or codec, which are code and no part of the schema. The rest is checked when a Session takes
+ * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters`
+ *   hold, however deep, what JSON Schema cannot say: a TypeBox refinement or codec, which are code; a type that is no JSON,
+ *   such as `Type.BigInt()`, `Type.Undefined()` or `Type.Function()`; or a keyword with such a value, for instance
+ *   `Type.Literal(1n)`. The rest is checked when a Session takes
  *   the tool (`TOOL_DEFINITION_ERROR`).
  */
 export declare function defineTool<
@@ -725,15 +761,21 @@ export interface ToolDefinition<TParameters extends TSchema = TSchema, TData ext
 
 /** What the registry and the model are told about a tool. */
 export interface ToolDeclaration<TParameters extends TSchema = TSchema> {
-  /** Unique name the model calls. Names that start with `mcp__` are reserved. */
+  /**
+   * Unique name the model calls: 1 to 64 of the characters `A-Z`, `a-z`, `0-9`, `_` and `-`, which every provider takes.
+   * Names that start with `mcp__` are reserved.
+   */
   name: string;
-  /** Further names that resolve to the tool. Default: none. */
+  /** Further names that resolve to the tool, under the same rules. Default: none. */
   aliases?: string[];
   /** Name for people. Default: `name`. */
   displayName?: string;
   /** What the model is told. */
   description: string | ToolDescription;
-  /** Schema of the arguments; sent to the model unchanged and used to validate. */
+  /**
+   * Schema of the arguments; sent to the model unchanged and used to validate. References stay within the schema: nothing
+   * is ever fetched. Limits: 4 MiB of JSON text, 127 levels, chains of 64 schemas for one value.
+   */
   parameters: TParameters;
   /** Whether repeating a call is safe. Default `'non_idempotent'`: recovery never replays it. */
   sideEffect?: ToolSideEffect;
@@ -773,7 +815,8 @@ export interface ToolExposureConfig {
 
 /**
  * - `'eager'`: declared in every request.
- * - `'deferred'`: listed, and declared once it was discovered.
+ * - `'deferred'`: listed in a system message (the first 12, while `DiscoverTools` can be called), and declared once it was
+ *   discovered.
  * - `'discoverable-only'`: declared once it was discovered, not listed before.
  */
 export type ToolExposureMode = 'eager' | 'deferred' | 'discoverable-only';
@@ -787,8 +830,8 @@ export type ToolServiceName = keyof ToolServiceMap;
 /**
  * The services a tool can declare in `services`, by the name they have in its context.
  *
- * A Session of this version provides `memoryManager`, if it was given one. A tool that declares another service is
- * valid and is not registered.
+ * A Session of this version provides `discoverableCatalog`, and `memoryManager` if it was given one. A tool that declares
+ * another service is valid and is not registered.
  */
 export interface ToolServiceMap {
   /** The agents that work can be delegated to. */
@@ -805,7 +848,32 @@ export interface ToolServiceMap {
   /** The agents that run in the background. */
   backgroundAgentManager: unknown;
   /** The tools that can be discovered. */
-  discoverableCatalog: unknown;
+  discoverableCatalog: DiscoverableCatalog;
+}
+
+/** The tools that are registered but not declared to the model in the turn of a call. */
+export interface DiscoverableCatalog {
+  /**
+   * The tools in the order they would be declared in: those that only their exposure mode hides, and no policy and no
+   * mode. The same frozen list for the whole call.
+   *
+   * @throws {SdkError} `TOOL_EXECUTION_ERROR`: it is called for the first time after the call has ended.
+   */
+  list(): readonly DiscoverableTool[];
+}
+
+/** A tool that can be discovered; its name in `toolDiscovery` of a {@link RuntimePatch} declares it. */
+export interface DiscoverableTool {
+  /** Name of the tool. */
+  readonly name: string;
+  /** Its other names. */
+  readonly aliases: readonly string[];
+  /** Name for people; `name` where there is no other. */
+  readonly displayName: string;
+  /** What the model is told of it. */
+  readonly description: string;
+  /** Words that help to find it; may be empty. */
+  readonly hint: string;
 }
 
 /**
@@ -886,6 +954,22 @@ export interface ModelConfig {
   readonly maxOutputTokens?: number;
 }
 
+/** What a call does, in dimensions of their own: none follows from another. */
+export interface ToolBehavior {
+  /** What class of action it is. */
+  kind: ToolKind;
+  /** Whether repeating it is safe. */
+  sideEffect: ToolSideEffect;
+  /** Whether it only looks: runs without a question, and in plan mode. */
+  isReadOnly: boolean;
+  /** Whether it may use a file together with other calls that read it. */
+  isConcurrencySafe: boolean;
+  /** Whether it is asked about in every mode. */
+  isDestructive: boolean;
+  /** What a `now` input does to it. */
+  interruptBehavior: 'block' | 'cancel';
+}
+
 /** A running tool: yields updates, returns the result. */
 export type ToolExecution<TData extends JsonValue = JsonValue> = AsyncGenerator<ToolYield, ToolResult<TData>, void>;
 
@@ -922,19 +1006,23 @@ export interface ToolEffectYield {
 }
 
 /**
- * An effect of a tool on its Session. Effects are applied after the turn's calls, in the order of the calls.
+ * An effect of a tool on its Session.
  *
- * This version applies `newMessages` and the `toolDiscovery` of a `runtimePatch`. The others are published as events
- * and change nothing.
+ * Each effect is published as an event when it is yielded. It is applied when the calls of the turn have their results,
+ * in the order of the calls, and only if its call ended in success. A malformed effect fails the call that yields it
+ * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied.
+ *
+ * Tools of trust level `remote` add messages (none with role `system`) and context `metadata`; what else they yield is
+ * published and not applied.
  */
 export type ToolEffect =
-  /** Tool policy, discovery, model and prompt. Counts only if the call succeeded, and only the first of a call. */
+  /** Tool policy, discovery, prompt, environment and hooks. Only the first one of a call counts. */
   | { type: 'runtimePatch'; patch: RuntimePatch }
   /** The runtime context of the calls that follow. */
   | { type: 'contextPatch'; patch: RuntimeContextPatch }
   /**
-   * Messages that follow the turn's tool results, of failed calls too. Those with role `tool` or with `tool_calls` are
-   * left out: half of an exchange would spoil every later request.
+   * Messages that follow the turn's tool results. Those with role `tool` or with `tool_calls` are left out: half of an
+   * exchange would spoil every later request. System messages get the provenance `tool_injection`.
    */
   | { type: 'newMessages'; messages: ModelMessage[] }
   /** Permission rules. */
@@ -1289,6 +1377,87 @@ export interface ConfirmationResponse {
   answers?: Record<string, string | string[]>;
 }
 
+/**
+ * Observes and blocks the durable boundaries of tool calls: what a callback is told is about to happen, and does not
+ * happen unless the callback resolves. For applications that store what their agents do.
+ *
+ * Order of a call: `onToolScheduled`, the `tool_use` event, (`onPermissionRequested`, the question,
+ * `onPermissionResolved`), `onExecutionStarted`, the tool, `onToolSettled`, the `tool_result` event.
+ *
+ * Calls whose arguments are no JSON object are not told of. Without an observer calls run as ever.
+ *
+ * **Contract** for all callbacks
+ * - Awaited. May take as long as they like; a cancelled request waits 5 seconds for them. One that is still pending
+ *   then makes the Session refuse new tool calls, and `close()` reject with code `SESSION_BUSY`, until it settles.
+ * - May throw or reject: the step does not happen. `onToolScheduled` and `onToolSettled` end the request with an
+ *   `error` event of code `TOOL_LIFECYCLE_FAILED`; the others make the call an error result with that code.
+ * - What they are given are copies.
+ */
+export interface ToolExecutionLifecycle {
+  /** Before a call is published. Resolves to the observer of this call, if it has one. */
+  onToolScheduled?(event: ToolScheduledLifecycle): Promise<ToolInvocationLifecycle | undefined>;
+  /** Before a result is published. */
+  onToolSettled?(event: ToolSettledLifecycle): Promise<void>;
+}
+
+/** A call that is about to be published. */
+export interface ToolScheduledLifecycle {
+  /** The call. */
+  toolCallId: ToolUseId;
+  /** The name the model called. */
+  toolName: string;
+  /** The model request that made the call. Absent in this version. */
+  modelAttemptId?: ModelAttemptId;
+  /** Arguments as the model sent them. */
+  modelInput: JsonObject;
+  /** Arguments the pipeline starts from. */
+  input: JsonObject;
+  /** What repeating the call may do, as far as its arguments tell. `'non_idempotent'` for an unknown tool. */
+  sideEffect: ToolSideEffect;
+  /** What a `now` input does to the call. */
+  interruptBehavior: 'block' | 'cancel';
+}
+
+/** A result that is about to be published. */
+export interface ToolSettledLifecycle {
+  /** The call. */
+  toolCallId: ToolUseId;
+  /** The name the model called. */
+  toolName: string;
+  /** How it ended. */
+  result: ToolResult;
+}
+
+/** The observer of one call; see {@link ToolExecutionLifecycle} for its contract. */
+export interface ToolInvocationLifecycle {
+  /** Before a person is asked. Resolves to the id of the question: a non-empty string. */
+  onPermissionRequested?(details: ConfirmationDetails, input: JsonObject): Promise<PermissionRequestId>;
+  /** Before the answer counts; also for a question that was cancelled. Only told of questions that were given an id. */
+  onPermissionResolved?(resolution: ToolPermissionResolution): Promise<void>;
+  /** Before the tool runs. */
+  onExecutionStarted?(event: ToolExecutionStartedLifecycle): Promise<void>;
+}
+
+/** What became of a question. */
+export interface ToolPermissionResolution {
+  /** The id `onPermissionRequested` gave. */
+  permissionRequestId: PermissionRequestId;
+  /** `'cancel'`: the request ended before there was an answer. */
+  decision: 'allow' | 'deny' | 'cancel';
+  /** The reason that was given. */
+  reason?: string;
+  /** How long an approval lasts. */
+  scope?: 'once' | 'session';
+}
+
+/** A tool that is about to run, or middleware that has answered in its place. */
+export interface ToolExecutionStartedLifecycle {
+  /** Final arguments. */
+  input: JsonObject;
+  /** Resolved for them. */
+  sideEffect: ToolSideEffect;
+}
+
 /** A message in the shape models exchange. */
 export interface ModelMessage {
   /** Id of the message. */
@@ -1361,6 +1530,196 @@ export interface ModelToolDefinition {
   parameters: JsonObject;
   /** The provider's strict flag, where set. */
   strict?: boolean;
+}
+
+/** Token counts of one model call. A missing optional count is not known. */
+export interface ModelUsage {
+  /** Tokens of the request, cached ones included. */
+  promptTokens: number;
+  /** Tokens of the answer. */
+  completionTokens: number;
+  /** All tokens, as the provider counts them. */
+  totalTokens: number;
+  /** Tokens of the answer that are reasoning. */
+  reasoningTokens?: number;
+  /** Tokens of the request that were written into the provider's cache. */
+  cacheCreationInputTokens?: number;
+  /** Tokens of the request that were read from the provider's cache. */
+  cacheReadInputTokens?: number;
+  /** Tokens of the request that the provider's cache did not hold. */
+  cacheMissInputTokens?: number;
+  /** Tokens of the request that are paid in full. */
+  billableInputTokens?: number;
+}
+
+/** A whole answer of a model. */
+export interface ModelResponse {
+  /** The text; empty if there is none. */
+  content: string;
+  /** The reasoning, if there is any. */
+  reasoningContent?: string;
+  /** The calls the model made. */
+  toolCalls?: ModelToolCall[];
+  /** Why it stopped: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, or the provider's own word. */
+  finishReason?: string;
+  /** Token counts. */
+  usage?: ModelUsage;
+}
+
+/** A piece of an answer. Every field may be absent. */
+export interface ModelStreamChunk {
+  /** A piece of the text. */
+  content?: string;
+  /** A piece of the reasoning. */
+  reasoningContent?: string;
+  /** Tool calls, whole or in pieces. They count when the answer is complete. */
+  toolCalls?: ModelStreamToolCall[];
+  /** Why the model stopped; see {@link ModelResponse.finishReason}. The last one counts. */
+  finishReason?: string;
+  /** Token counts; the last ones count. */
+  usage?: ModelUsage;
+}
+
+/** A tool call in a stream: whole, or a piece of one. */
+export type ModelStreamToolCall = ModelToolCall | ModelToolCallDelta;
+
+/**
+ * A piece of a tool call. Pieces of one `index` belong together: the first one names the function, `arguments` are
+ * joined. A call without an `id` gets one.
+ */
+export interface ModelToolCallDelta {
+  /** Place of the call in the answer, from 0. */
+  index: number;
+  /** Id of the call. */
+  id?: string;
+  type?: 'function';
+  /** What the piece adds. */
+  function?: { name?: string; arguments?: string };
+}
+
+/** What a model is asked for. */
+export type QuerySource =
+  | 'main_thread'
+  | 'agent'
+  | 'compact'
+  | 'side_question'
+  | 'hook_agent'
+  | 'hook_prompt'
+  | 'verification_agent'
+  | 'summary'
+  | 'suggestion'
+  | 'classifier';
+
+/** Options of {@link ModelService.sideQuery}. */
+export interface ModelSideQueryOptions {
+  /** What is asked. */
+  querySource?: QuerySource;
+  /** Limit of tokens of the answer. Default: the service's. */
+  maxOutputTokens?: number;
+  /** Sampling temperature. Default: the service's. */
+  temperature?: number;
+}
+
+/** When a {@link ModelService} tries again. */
+export interface ModelRetryConfig {
+  /** Further attempts after the first. */
+  maxRetries?: number;
+  /** Wait before the first retry in milliseconds. */
+  initialDelayMs?: number;
+  /** Longest wait that growing leads to, in milliseconds. */
+  maxDelayMs?: number;
+  /** Factor from one wait to the next. */
+  backoffMultiplier?: number;
+}
+
+/** An attempt of a {@link ModelService} failed and another one follows. */
+export interface ModelRetryEvent {
+  type: 'retry';
+  /** Number of the retry, from 1. */
+  attempt: number;
+  /** How many there may be. */
+  maxRetries: number;
+  /** Wait before it, in milliseconds. */
+  delayMs: number;
+  /** Why the attempt before failed, for people. */
+  error: string;
+  /** HTTP status of that failure, if it had one. */
+  status?: number;
+}
+
+/** Settings of a {@link ModelService}. Holds the key: never log it. */
+export interface ModelServiceConfig {
+  /** Adapter type. */
+  provider: ProviderType;
+  /** Logical id of the connection. */
+  providerId: string;
+  /** Model name as the provider knows it. */
+  model: string;
+  /** Sampling temperature. */
+  temperature: number;
+  /** Context window in tokens. */
+  maxContextTokens: number;
+  /** Limit of tokens of an answer. */
+  maxOutputTokens?: number;
+  /** Limit of a whole call in milliseconds. */
+  requestTimeoutMs: number;
+  /** Longest silence of a stream in milliseconds. */
+  streamIdleTimeoutMs: number;
+  /** Options keyed by provider type. */
+  providerOptions?: ModelProviderOptions;
+  /** Key; may be empty. */
+  apiKey: string;
+  /** Base URL. Default: the provider's own. */
+  baseUrl?: string;
+  /** Headers of every request. */
+  customHeaders?: Record<string, string>;
+  /** API version. */
+  apiVersion?: string;
+  /** Whether the model can reason. */
+  supportsThinking?: boolean;
+  /** Structured output of every call. */
+  outputFormat?: OutputFormat;
+  /** When it tries again. */
+  retry?: ModelRetryConfig;
+}
+
+/**
+ * A model as an object: what {@link wrapModelService} takes and gives.
+ *
+ * **Contract** for all operations
+ * - `messages`, `tools` and options belong to the caller; an implementation does not change them.
+ * - May throw or reject; the caller sees the same error.
+ * - Ends with the reason of `signal` when that aborts.
+ */
+export interface ModelService {
+  /** One answer, whole. */
+  chat(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): Promise<ModelResponse>;
+  /** A question beside the conversation: no tools, limits of its own. */
+  sideQuery(
+    messages: readonly ModelMessage[],
+    signal?: AbortSignal,
+    options?: ModelSideQueryOptions,
+  ): Promise<ModelResponse>;
+  /** One answer in pieces. Nothing happens before the first `next()`; leaving it early ends the call. */
+  streamChat(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<ModelStreamChunk, void, void>;
+  /** Like `chat`, and yields each retry. */
+  chatWithRetryEvents?(
+    messages: readonly ModelMessage[],
+    tools?: readonly ModelToolDefinition[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<ModelRetryEvent, ModelResponse, void>;
+  /** Its settings. */
+  getConfig(): ModelServiceConfig;
+  /** Changes settings of later calls. */
+  updateConfig(change: Partial<ModelServiceConfig>): void;
 }
 
 /** Which model: logical provider id, adapter type, model name. */
@@ -1505,7 +1864,10 @@ export interface FilesystemCapability {
   cwd?: string;
 }
 
-/** The runtime context at the moment a request was accepted. Later changes of its sources do not reach it. */
+/**
+ * The runtime context at the moment a request was accepted, with what tools patched since. Later changes of its sources
+ * do not reach it.
+ */
 export interface ContextSnapshot {
   /** The Session. */
   readonly sessionId: SessionId;
@@ -1521,39 +1883,111 @@ export interface ContextSnapshot {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** A change of the runtime context by a tool: the fields to merge, directly or under `context`. */
+/**
+ * A change of the runtime context by a tool: the fields to merge, directly or under `context`, which is stronger.
+ *
+ * They are merged over the context of the request as {@link mergeContext} does, and hold for the calls of later turns:
+ * their `contextSnapshot`, directories and environment. The newest patch of a scope replaces the one before; one of scope
+ * `'turn'` lies above that of scope `'session'`. `setDefaultContext` forgets those of the Session.
+ *
+ * `capabilities.filesystem.roots` is a security boundary: a tool of the application may move it, a remote one may not.
+ */
 export interface RuntimeContextPatch extends RuntimeContext {
   /** How long it lasts. Default `'session'`. */
   scope?: RuntimePatchScope;
   /** The fields to merge over the context. */
   context?: RuntimeContext;
-  /** Forgets earlier patches first. Default false. */
+  /**
+   * Forgets earlier patches first. In scope `'session'` all of them, in scope `'turn'` those of the Session too, for the
+   * rest of the request. Default false.
+   */
   reset?: boolean;
 }
 
 /** `'turn'` ends with the request, `'session'` stays. */
 export type RuntimePatchScope = 'turn' | 'session';
 
-/** A change of policy, discovery, model or prompt by a tool. */
+/**
+ * A change of policy, discovery, prompt, environment or hooks by a tool. It holds from the next turn on. Fields that are
+ * not listed here make it malformed.
+ */
 export interface RuntimePatch {
   /** How long it lasts. */
   scope: RuntimePatchScope;
   /** Who makes it. */
   source: 'skill' | 'tool' | 'system';
-  /** The Skill behind it. */
-  skill?: { id: string; name: string; basePath: string };
-  /**
-   * Tools that may be shown: names, or `Name(...)` selectors. A turn policy replaces the session policy while it lasts.
-   */
-  toolPolicy?: { allow?: string[]; deny?: string[] };
-  /** Tools to declare from the next turn on; `reset` forgets earlier ones first. */
-  toolDiscovery?: { discover?: string[]; reset?: boolean };
-  /** Model to go on with; ignored with a warning if the id is not configured. */
-  modelOverride?: { modelId: string; effort?: string };
-  /** Text to append to the system prompt. */
+  /** The Skill behind it. A patch of a Skill without `toolPolicy` lifts the current policy. */
+  skill?: RuntimePatchSkillInfo;
+  /** Which tools are shown and can be called. A turn policy replaces the session policy while it lasts. */
+  toolPolicy?: RuntimeToolPolicyPatch;
+  /** Tools to declare from the next turn on, for the rest of the Session whatever `scope` says. */
+  toolDiscovery?: RuntimeToolDiscoveryPatch;
+  /** Model to go on with. */
+  modelOverride?: RuntimeModelOverride;
+  /** Text that follows the system prompt behind a line of `---`. The same text is appended once. */
   systemPromptAppend?: string;
-  /** Environment variables to add. */
+  /** Environment variables to add for the calls that follow; stronger than those of the context. */
   environment?: Record<string, string>;
+  /** Texts to append to what the user says. */
+  hooks?: RuntimeHookRegistration[];
+}
+
+/** The Skill behind a {@link RuntimePatch}. */
+export interface RuntimePatchSkillInfo {
+  /** Identifier. */
+  id: string;
+  /** Name for people. */
+  name: string;
+  /** Directory it lives in. */
+  basePath: string;
+}
+
+/**
+ * Which tools are shown and can be called. A selector is a name, or `Name(…)`, which stands for the tool as a whole: what
+ * its calls may contain is up to the permissions. `deny` is stronger, and counts for aliases too.
+ */
+export interface RuntimeToolPolicyPatch {
+  /** Only these. Omitted: all. Empty: none. */
+  allow?: string[];
+  /** Never these. Default: none. */
+  deny?: string[];
+}
+
+/** Which tools to declare. */
+export interface RuntimeToolDiscoveryPatch {
+  /** Names or aliases; those nobody has are left out. Default: none. */
+  discover?: string[];
+  /** Forgets what was discovered before first. Default false. */
+  reset?: boolean;
+}
+
+/** Which model to go on with. */
+export interface RuntimeModelOverride {
+  /**
+   * Id of a configured model: `default`, or its name. A Session of this version has one, so any other id is ignored with
+   * a warning in the log.
+   */
+  modelId: string;
+  /** How hard it shall think; not applied by this version. */
+  effort?: string;
+}
+
+/** Events that texts can be registered for. */
+export type RuntimeHookEvent = 'UserPromptSubmit';
+
+/**
+ * A text that follows the messages which start later requests, after a blank line and after the application's own hooks.
+ * In scope `'turn'` it has no message to follow and does nothing.
+ */
+export interface RuntimeHookRegistration {
+  /** When. */
+  event: RuntimeHookEvent;
+  /** What. */
+  type: 'append_prompt';
+  /** The text; not empty. */
+  value: string;
+  /** Whether it follows one message only. Default false. */
+  once?: boolean;
 }
 
 /**
@@ -1672,8 +2106,10 @@ export type SdkErrorCode =
   | 'MODEL_ANSWER_INCOMPLETE'
   /** Retrying cannot help, or the limit of retries was reached. */
   | 'CANNOT_RETRY'
-  /** The conversation breaks a rule of the protocol. */
+  /** The conversation breaks a rule of the protocol, or a middleware made a request that is none. */
   | 'INVALID_MODEL_REQUEST'
+  /** A model middleware threw or yielded something that is no chunk; `cause` is what it threw. */
+  | 'MODEL_MIDDLEWARE_FAILED'
   /** The turn limit was reached. */
   | 'MAX_TURNS_EXCEEDED'
   /** A call was not permitted. */
@@ -1686,8 +2122,14 @@ export type SdkErrorCode =
   | 'TOOL_EXECUTION_ERROR'
   /** Arguments do not fit the tool's schema. */
   | 'TOOL_VALIDATION_ERROR'
+  /** A running tool yielded something that is no progress, message or effect, or a malformed effect. */
+  | 'INVALID_TOOL_YIELD'
   /** A tool definition cannot be registered. */
   | 'TOOL_DEFINITION_ERROR'
+  /** `toolLifecycle` could not store a boundary of a call. */
+  | 'TOOL_LIFECYCLE_FAILED'
+  /** Something ran out of control, so no tool runs in this Session any more; open a new one. */
+  | 'SESSION_QUARANTINED'
   /** The Session is closed. */
   | 'SESSION_CLOSED'
   /** `stream` without a pending request. */
@@ -1830,6 +2272,126 @@ export declare function composeMiddleware<TRequest, TResult>(
   middleware: readonly Middleware<TRequest, TResult>[],
   terminal: (request: TRequest) => TResult,
 ): (request: TRequest) => TResult;
+
+/** Middleware of a Session or a plugin. The first of a list is outermost. */
+export interface AgentMiddlewareConfig {
+  /** Around model calls. Default: none. */
+  readonly model?: readonly ModelMiddleware[];
+  /** Around tool calls. This version has none: a list that is not empty is refused with {@link ConfigError}. */
+  readonly tool?: readonly ToolMiddleware[];
+}
+
+/**
+ * A layer around model operations. At least one of the functions is there; an operation whose function is missing
+ * passes through.
+ *
+ * A Session asks its model by `streamChat` alone, so only `wrapStream` runs there; the others are for
+ * {@link wrapModelService}. A layer that answers by itself, without `next`, costs no model call. What it changes in
+ * `messages` and `tools` is what the model sees, and does not change the Session's history; what it yields is what the
+ * Session takes for the model's answer.
+ *
+ * ```ts
+ * const shout: ModelMiddleware = {
+ *   async *wrapStream(request, next) {
+ *     const hint: ModelMessage = { role: 'system', content: 'Answer in one line.' };
+ *     for await (const chunk of next({ ...request, messages: [hint, ...request.messages] })) {
+ *       yield chunk.content === undefined ? chunk : { ...chunk, content: chunk.content.toUpperCase() };
+ *     }
+ *   },
+ * };
+ * ```
+ *
+ * **Contract**
+ * - `request` and everything in it is frozen. `next` takes a request made from it: `operation`, `model` and `signal`
+ *   stay, everything else is JSON and copied. A second `next` in one call throws, and so does another `operation`.
+ * - Awaited by the model call. A generator is read as fast as its consumer takes; when it ends early, or is left, the
+ *   one that `next` gave is closed.
+ * - May throw or reject: the layer outside of it sees the error. What leaves the outermost layer of a Session fails the
+ *   request: an error of the model that came through unchanged keeps its code, anything else is
+ *   `MODEL_MIDDLEWARE_FAILED` with what was thrown as `cause`. Retries of the provider happen inside of all layers.
+ * - Must observe `request.signal`. When it aborts, the layer has 5 seconds to end; one that goes on keeps new tool calls
+ *   and `close` refused until it settles. Silence of a layer that does not wait for `next` is bounded by the provider's
+ *   `streamIdleTimeoutMs`.
+ */
+export interface ModelMiddleware {
+  /** Around {@link ModelService.chat}. */
+  wrapChat?(
+    request: ModelChatRequest,
+    next: MiddlewareNext<ModelChatRequest, Promise<ModelResponse>>,
+  ): Promise<ModelResponse>;
+  /** Around {@link ModelService.sideQuery}. */
+  wrapSideQuery?(
+    request: ModelSideQueryRequest,
+    next: MiddlewareNext<ModelSideQueryRequest, Promise<ModelResponse>>,
+  ): Promise<ModelResponse>;
+  /** Around {@link ModelService.streamChat}, and around every model call of a Session. */
+  wrapStream?(
+    request: ModelStreamRequest,
+    next: MiddlewareNext<ModelStreamRequest, AsyncGenerator<ModelStreamChunk, void, void>>,
+  ): AsyncGenerator<ModelStreamChunk, void, void>;
+  /** Around {@link ModelService.chatWithRetryEvents}, for services that have it. */
+  wrapChatWithRetryEvents?(
+    request: ModelRetryRequest,
+    next: MiddlewareNext<ModelRetryRequest, AsyncGenerator<ModelRetryEvent, ModelResponse, void>>,
+  ): AsyncGenerator<ModelRetryEvent, ModelResponse, void>;
+}
+
+/** What the requests of a {@link ModelMiddleware} have in common. */
+interface ModelRequestBase<TOperation extends string> {
+  /** Which operation is under way. */
+  readonly operation: TOperation;
+  /** Model name. */
+  readonly model: string;
+  /** The conversation, a system message in front included. */
+  readonly messages: readonly ModelMessage[];
+  /** Aborts when the answer is no longer wanted. In a Session always there. */
+  readonly signal?: AbortSignal;
+}
+
+/** Request of {@link ModelMiddleware.wrapChat}. */
+export interface ModelChatRequest extends ModelRequestBase<'chat'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapSideQuery}. */
+export interface ModelSideQueryRequest extends ModelRequestBase<'sideQuery'> {
+  /** Options of the query, if any were given. */
+  readonly options?: Readonly<ModelSideQueryOptions> | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapStream}. */
+export interface ModelStreamRequest extends ModelRequestBase<'streamChat'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/** Request of {@link ModelMiddleware.wrapChatWithRetryEvents}. */
+export interface ModelRetryRequest extends ModelRequestBase<'chatWithRetryEvents'> {
+  /** The tools the model is told of; absent if there are none. Handing on `undefined` takes them away. */
+  readonly tools?: readonly ModelToolDefinition[] | undefined;
+}
+
+/**
+ * A model service with layers around its operations; the first of the list is outermost. `getConfig` and `updateConfig`
+ * are the service's own. Errors keep their identity.
+ *
+ * @throws {ConfigError} The service lacks an operation, or the list holds something that is no middleware.
+ */
+export declare function wrapModelService(service: ModelService, middleware: readonly ModelMiddleware[]): ModelService;
+
+/** A layer around tool calls; see {@link AgentMiddlewareConfig.tool}. */
+export type ToolMiddleware = Middleware<ToolMiddlewareRequest, ToolExecution>;
+
+/** A tool call, as a {@link ToolMiddleware} sees it. */
+export interface ToolMiddlewareRequest {
+  /** Name of the tool. */
+  readonly toolName: string;
+  /** Arguments of the call. */
+  readonly input: JsonObject;
+  /** What the call knows of its Session. */
+  readonly context: ExecutionContext;
+}
 
 /** Registers something to clean up when {@link gracefulShutdown} runs. Live Sessions register themselves. */
 export declare function registerCleanup(cleanup: CleanupFn): CleanupHandle;
@@ -2066,10 +2628,12 @@ export interface HookInputFields {
   SessionEnd: { readonly reason: string };
 }
 
-/** Hooks and tools that belong together. */
+/** Middleware, hooks and tools that belong together. */
 export interface AgentPlugin {
   /** Unique in a Session. */
   readonly name: string;
+  /** Its middleware, inside of that of the Session's options. */
+  readonly middleware?: AgentMiddlewareConfig;
   /** Its hooks. */
   readonly hooks?: InlineHooks;
   /** Its tools. */
@@ -2079,7 +2643,7 @@ export interface AgentPlugin {
 /**
  * Checks a plugin and freezes it.
  *
- * @throws {ConfigError} The name is empty, an event does not exist, or a list is none.
+ * @throws {ConfigError} The name is empty, an event does not exist, or a list is none or holds what does not belong there.
  */
 export declare function definePlugin(plugin: AgentPlugin): AgentPlugin;
 

@@ -22,8 +22,10 @@ export {
 export { createSession, prompt } from './js/server-profile.js';
 export { definePlugin } from './js/hooks.js';
 export * from './js/ids.js';
+export { createToolLimiter } from './js/limiter.js';
 export { gracefulShutdown, registerCleanup, resetCleanupRegistry } from './js/lifecycle.js';
 export { composeMiddleware } from './js/middleware.js';
+export { wrapModelService } from './js/model-service.js';
 export {
   createCompositePermissionHandler,
   createModePermissionHandler,

@@ -13,7 +13,6 @@ for (const name of [
   'durableEventStore',
   'executionLease',
   'mcpServers',
-  'middleware',
   'providerRegistry',
   'sandbox',
   'sessionEventStore',

@@ -560,7 +560,7 @@ describe('yields', () => {
     effect: { type: 'newMessages', messages: [{ role, content }] },
   });
 
-  test('progress, messages and effects become events in order; messages follow all results of the turn', async (t) => {
+  test('progress, messages and effects become events in order; messages of successful calls follow all results', async (t) => {
     const talk = (name, fails) =>
       generator(name, async function* () {
         yield { kind: 'progress', message: 'half', completed: 1, total: 2, resumeToken: 'r' };
@@ -576,7 +576,7 @@ describe('yields', () => {
     assert.deepEqual(events, ['tool_use', 'tool_progress', 'tool_message', 'tool_new_messages', 'tool_result']);
     assert.deepEqual(
       provider.requests[1].messages.slice(2).map(({ role, content }) => `${role}: ${content}`),
-      ['tool: yes', 'tool: no', 'user: from Good', 'user: from Bad'],
+      ['tool: yes', 'tool: no', 'user: from Good'],
     );
   });
 
@@ -595,7 +595,6 @@ describe('yields', () => {
           ],
         },
       };
-      yield { kind: 'effect', effect: { type: 'newMessages', messages: 'nonsense' } };
       return { status: 'success', model: 'done' };
     });
     const { session, provider } = await open(t, [calls('Rogue'), 'x', 'y'], { tools: [rogue] });

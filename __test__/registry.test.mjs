@@ -1,12 +1,17 @@
 // Names, aliases and what the model is told of the tools: the same bytes for the same tools, request after request.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { createSession, defineTool } from '@blade-ai/agent-sdk';
 import { createSession as createLocalSession, getBuiltinTools } from '@blade-ai/agent-sdk/advanced';
 import { scriptedProvider } from '@blade-ai/agent-sdk/testing';
 import { Type } from 'typebox';
 import { startModelServer } from './support/model-server.mjs';
+import { circular } from './support/pipeline.mjs';
 import { ask, folder, results } from './support/run.mjs';
 
 const tool = (name, more) =>
@@ -23,13 +28,28 @@ test('a name or alias that is taken, reserved, empty or unusable is refused and 
     [[tool('A', { aliases: ['x', 'x'] })], /alias "x" of tool "A"/],
     [[tool('mcp__server__tool')], /"mcp__server__tool" is reserved/],
     [[tool('A', { aliases: ['mcp__server__tool'] })], /"mcp__server__tool" is reserved/],
-    [[tool('A', { aliases: [''] })], /tool name "" is not usable/],
-    [[tool('with space')], /"with space" is not usable/],
+    [[tool('A', { aliases: [''] })], /alias "" of tool "A" is not usable/],
+    [[tool('A', { aliases: ['x'.repeat(65)] })], /of tool "A" is not usable: use 1 to 64/],
+    [[tool('A', { aliases: ['B'] }), tool('B', { aliases: ['A'] })], /tool name "B" is already an alias of tool "A"/],
+    [[tool('A', { aliases: ['x'] }), tool('B', { aliases: ['x'] })], /alias "x" of tool "B" .* name of tool "A"/],
+    [[tool('with space')], /"with space" is not usable: use 1 to 64 of the characters A-Z, a-z, 0-9, "_" and "-"/],
     [[tool('tab\there')], /is not usable/],
-    [[tool('x'.repeat(129))], /is not usable/],
+    [[tool('dotted.name')], /is not usable/],
+    [[tool('Ünï')], /"Ünï" is not usable/],
+    [[tool('工具')], /is not usable/],
+    [[tool('x'.repeat(65))], /is not usable/],
+    [[tool('x'.repeat(200))], /is not usable/],
+    [[{ ...tool('A'), name: 5 }], /tools\[0\]: /],
+    [[tool('A'), { ...tool('B'), description: undefined }], /tools\[1\] \("B"\): .*description/],
+    [[{ ...tool('A'), aliases: 'x' }], /tools\[0\] \("A"\): /],
+    [[{ ...tool('A'), execute: undefined }], /tools\[0\] \("A"\): .*defineTool/],
+    [[null], /tools\[0\]: .*defineTool/],
+    [[{ ...tool('A'), sideEffect: 'maybe' }], /tools\[0\] \("A"\): .*sideEffect/],
+    [[tool('A', { parameters: { type: 'object', default: 1n } })], /tools\[0\] \("A"\): .*BigInt/],
+    [[tool('A', { parameters: circular() })], /tools\[0\] \("A"\): .*circular/],
     [[tool('A', { parameters: { type: 'string' } })], /"A".*object/],
     [[tool('A', { parameters: { type: 'object', properties: { p: { type: 'nonsense' } } } })], /"A"/],
-    [[tool('A', { parameters: { type: 'object', properties: { p: { $ref: 'https://x.test/s.json' } } } })], /"A"/],
+    [[tool('A', { parameters: { type: 'object', properties: { p: { $ref: '#/$defs/nowhere' } } } })], /"A".*nowhere/],
     [[tool('A', { parameters: { type: 'object', properties: { p: { pattern: '(' } } } })], /"A"/],
     [[tool('A', { kind: 'delete' })], /tools\[0\].*delete/],
     [[tool('A', { exposure: { mode: 'sometimes' } })], /tools\[0\].*sometimes/],
@@ -40,6 +60,147 @@ test('a name or alias that is taken, reserved, empty or unusable is refused and 
       return true;
     });
   }
+});
+
+const wide = (count) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`property_number_${n}`, { type: 'string' }]));
+const chain = (length, link) => ({
+  type: 'object',
+  properties: { a: { $ref: '#/$defs/d0' } },
+  $defs: Object.fromEntries(Array.from({ length: length + 1 }, (_, n) => [`d${n}`, n < length ? link(n + 1) : {}])),
+});
+const nest = (levels, innermost, wrap) => {
+  let value = innermost;
+  for (let n = 0; n < levels; n++) value = wrap(value);
+  return value;
+};
+
+test('schemas that are huge, deep or endless work or are refused by a named limit', async () => {
+  const deep = (levels) => nest(levels, {}, (p) => ({ type: 'object', properties: { p } }));
+  for (const [name, parameters, says] of [
+    ['a megabyte', { type: 'object', properties: wide(22_000) }, undefined],
+    ['ten megabytes', { type: 'object', properties: wide(220_000) }, /"A": schema has \d+ bytes, more than the limit/],
+    ['sixty levels', deep(60), undefined],
+    ['500 levels', deep(500), /"A": schema nests deeper than 127 levels/],
+    ['100,000 levels', deep(100_000), /"A"/],
+    ['a long way into the value', chain(5_000, (n) => ({ properties: { n: { $ref: `#/$defs/d${n}` } } })), undefined],
+    [
+      'a long way on the spot',
+      chain(5_000, (n) => ({ $ref: `#/$defs/d${n}` })),
+      /"A": a chain of more than 64 schemas/,
+    ],
+    [
+      'a tree on the spot',
+      chain(30, (n) => ({ anyOf: [{ $ref: `#/$defs/d${n}` }, { $ref: `#/$defs/d${n}` }] })),
+      /"A": more than 100000 schemas/,
+    ],
+    ['a circle on the spot', { type: 'object', allOf: [{ $ref: '#' }] }, undefined],
+  ]) {
+    const provider = scriptedProvider([{ toolCalls: [{ name: 'A', input: { a: 1 } }] }, 'x']);
+    const opened = createSession({ provider, model: 'm', tools: [tool('A', { parameters, kind: 'readonly' })] });
+    if (says !== undefined) {
+      await assert.rejects(opened, (error) => {
+        assert.equal(error.code, 'TOOL_DEFINITION_ERROR', name);
+        assert.match(error.message, says, name);
+        return true;
+      });
+      continue;
+    }
+    const session = await opened;
+    assert.equal(results(await ask(session))[0].output, 'A', name);
+    await session.close();
+  }
+});
+
+test('arguments that nest deeper than any value may are an error for the model, and the request goes on', async () => {
+  const $defs = { node: { type: ['object', 'null'], properties: { n: { $ref: '#/$defs/node' } } } };
+  const schemas = [
+    { type: 'object' },
+    { type: 'object', properties: { n: { $ref: '#/$defs/node' } }, $defs },
+    // A chain of schemas at every level of the value.
+    { ...chain(50, (n) => ({ $ref: `#/$defs/d${n}` })), properties: { n: { $ref: '#/$defs/d0' } } },
+  ];
+  schemas[2].$defs.d50 = { properties: { n: { $ref: '#/$defs/d0' } } };
+  for (const parameters of schemas) {
+    const input = (levels) => `${'{"n":'.repeat(levels)}null${'}'.repeat(levels)}`;
+    const toolCalls = [100, 500, 100_000].map((levels) => ({ name: 'A', input: input(levels) }));
+    const provider = scriptedProvider([{ toolCalls }, 'x']);
+    const session = await createSession({ provider, model: 'm', tools: [tool('A', { parameters, kind: 'readonly' })] });
+    const events = await ask(session);
+    assert.deepEqual(
+      results(events).map((result) => result.isError),
+      [false, true, true],
+    );
+    assert.match(results(events)[1].output, /arguments of A are not a JSON object/);
+    assert.equal(events.at(-1).content, 'x');
+    await session.close();
+  }
+});
+
+test('a reference to somewhere else is refused and never followed', async (t) => {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked++;
+    response.end('{"type":"string"}');
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const file = join(folder(t), 'schema.json');
+  writeFileSync(file, '{"type":"string"}');
+  for (const $ref of [
+    `http://127.0.0.1:${server.address().port}/s.json`,
+    pathToFileURL(file).href,
+    file,
+    'other.json',
+  ]) {
+    const parameters = { type: 'object', properties: { p: { $ref } } };
+    await assert.rejects(open([tool('A', { parameters })]), (error) => {
+      assert.equal(error.code, 'TOOL_DEFINITION_ERROR', $ref);
+      assert.match(error.message, /"A"/);
+      return true;
+    });
+  }
+  assert.equal(asked, 0);
+});
+
+test('tools of a plugin come from that plugin', async () => {
+  const plugins = [{ name: 'helper', tools: [tool('P')] }];
+  await assert.rejects(open([tool('P')], { plugins }), {
+    code: 'TOOL_DEFINITION_ERROR',
+    message: /"P" is registered twice, by session and by plugin:helper: give each tool its own name/,
+  });
+  const two = [...plugins, { name: 'other', tools: [tool('Q'), tool('P')] }];
+  await assert.rejects(open([], { plugins: two }), { message: /by plugin:helper and by plugin:other/ });
+  const local = { provider: scriptedProvider([]), model: 'm', tools: [tool('Read')] };
+  await assert.rejects(createLocalSession(local), { message: /"Read" is registered twice, by builtin and by session/ });
+});
+
+test('the source policy knows built-in, custom and plugin tools apart', async () => {
+  const shown = async (toolSourcePolicy) => {
+    const provider = scriptedProvider(['x']);
+    const plugins = [{ name: 'helper', tools: [tool('P')] }];
+    const options = { provider, model: 'm', tools: [tool('C')], plugins, toolSourcePolicy };
+    const session = await createLocalSession({ ...options, allowedTools: ['C', 'P', 'Read'] });
+    await ask(session);
+    await session.close();
+    return provider.requests[0].tools.map((declared) => declared.name);
+  };
+  for (const [policy, expected] of [
+    [undefined, ['C', 'P', 'Read']],
+    [{}, ['C', 'P', 'Read']],
+    [{ allowedSources: [], allowedTrustLevels: [] }, ['C', 'P', 'Read']],
+    [{ allowedSources: ['builtin'] }, ['Read']],
+    [{ allowedSources: ['custom'] }, ['C', 'P']],
+    [{ allowedSources: ['mcp'] }, []],
+    [{ allowedTrustLevels: ['trusted'] }, ['Read']],
+    [{ allowedTrustLevels: ['workspace'] }, ['C', 'P']],
+    [{ allowedTrustLevels: ['remote'] }, []],
+    [{ allowedSources: ['builtin'], allowedTrustLevels: ['workspace'] }, []],
+    [{ allowedSources: ['builtin', 'custom'], allowedTrustLevels: ['trusted', 'workspace'] }, ['C', 'P', 'Read']],
+  ]) {
+    assert.deepEqual(await shown(policy), expected, JSON.stringify(policy));
+  }
+  await assert.rejects(shown({ allowedSources: ['bultin'] }), { code: 'CONFIG_ERROR', message: /bultin/ });
 });
 
 test('a failed opening leaves nothing behind: the same names work right after', async () => {
@@ -68,7 +229,7 @@ test('an alias runs its tool; the result and the history keep the name that was 
 });
 
 test('tools are declared by name, in whatever order they are given', async () => {
-  const names = ['zeta', 'Alpha', 'beta', 'Beta', '_x', 'a10', 'a9', 'Ä'];
+  const names = ['zeta', 'Alpha', 'beta', 'Beta', '_x', 'a10', 'a9', '-'];
   const seen = new Set();
   for (let i = 0; i < names.length; i++) {
     const rotated = [...names.slice(i), ...names.slice(0, i)];

@@ -194,39 +194,114 @@ const TEXTS = {
   'idn-email': ['a@b.co', 'ü@ü.de'],
 };
 
-/** Schemas that are refused when the tool is defined or registered, where TypeBox has its own ways. */
+/** What only a Session finds out, because the schema has to be compiled. */
 const REFUSED = {
   'an empty tuple': [Type.Tuple([]), /items/],
-  'void is no JSON': [Type.Void(), /void/],
-  'undefined is no JSON': [Type.Undefined(), /undefined/],
-  'BigInt is no JSON': [Type.BigInt(), /bigint/],
-  'a symbol is no JSON': [Type.Symbol(), /symbol/],
-  'a function is no JSON': [Type.Function([], Type.String()), /function/],
   'a dangling reference': [Type.Ref('Nope'), /Nope/],
   'a remote reference': [Type.Unsafe({ $ref: 'https://x.test/a' }), /https:\/\/x\.test/],
   'a pattern that is none': [Type.String({ pattern: '(' }), /pattern/],
-  'a refinement, which is code': [
-    Type.Refine(
-      Type.String(),
-      (text) => text === 'x',
-      () => 'x',
-    ),
-    /refinement.*execute/,
-  ],
-  'a codec, which is code': [Type.Codec(Type.String()).Decode(Number).Encode(String), /codec.*execute/],
 };
 
 for (const [name, [schema, says]] of Object.entries(REFUSED)) {
   test(`${name}: refused before any call, with the reason`, async () => {
-    const make = async () => {
-      const tool = defineTool({ name: 'T', description: 't', parameters: v(schema), execute: async () => 1 });
-      await createSession({ provider: scriptedProvider([]), model: 'm', tools: [tool] });
-    };
-    await assert.rejects(make, says);
-    const plain = { name: 'T', description: 't', parameters: v(schema), async *execute() {} };
-    await assert.rejects(createSession({ provider: scriptedProvider([]), model: 'm', tools: [plain] }), says);
+    const tool = defineTool({ name: 'T', description: 't', parameters: v(schema), execute: async () => 1 });
+    await assert.rejects(createSession({ provider: scriptedProvider([]), model: 'm', tools: [tool] }), says);
   });
 }
+
+/** What JSON Schema cannot say, or JSON cannot carry: name → schema and what the message says beside the place. */
+const NOT_JSON = {
+  BigInt: [Type.BigInt(), /"bigint".*integer/],
+  Symbol: [Type.Symbol(), /"symbol"/],
+  Undefined: [Type.Undefined(), /"undefined".*Optional/],
+  Void: [Type.Void(), /"void".*Optional/],
+  Function: [Type.Function([Type.String()], Type.String()), /"function"/],
+  Constructor: [Type.Constructor([], Type.String()), /"constructor"/],
+  Refine: [Type.Refine(Type.String(), (text) => text === 'x'), /refinement.*execute/],
+  Codec: [Type.Codec(Type.String()).Decode(Number).Encode(String), /codec.*execute/],
+  Generic: [Type.Generic([Type.Parameter('A')], Type.Ref('A')), /"generic"/],
+  Call: [Type.Call(Type.Ref('A'), []), /"call"/],
+  Infer: [Type.Infer('A'), /"infer"/],
+  Rest: [Type.Rest(Type.Ref('A')), /"rest"/],
+  Parameter: [Type.Parameter('A'), /Parameter/],
+  Identifier: [Type.Identifier('A'), /Identifier/],
+  // Kinds of other versions of TypeBox, by what they emit.
+  Date: [Type.Unsafe({ type: 'Date' }), /"Date".*date-time/],
+  Uint8Array: [Type.Unsafe({ type: 'Uint8Array' }), /"Uint8Array".*base64/],
+  RegExp: [Type.Unsafe({ type: 'RegExp' }), /"RegExp".*pattern/],
+  Promise: [Type.Unsafe({ type: 'Promise', item: {} }), /"Promise"/],
+  Iterator: [Type.Unsafe({ type: 'Iterator', items: {} }), /"Iterator"/],
+  AsyncIterator: [Type.Unsafe({ type: 'AsyncIterator', items: {} }), /"AsyncIterator"/],
+  Transform: [Type.Unsafe({ type: 'string', [Symbol.for('TypeBox.Transform')]: {} }), /transform.*execute/],
+  'one of several types': [Type.Unsafe({ type: ['string', 'bigint'] }), /"bigint"/],
+  'a literal': [Type.Literal(5n), /"bigint"/],
+  'a literal without a type': [Type.Unsafe({ const: 5n }), /const is a bigint/],
+  'a default': [Type.Unsafe({ type: 'integer', default: 5n }), /default is a bigint/],
+  'a default that is code': [Type.String({ default: () => 'x' }), /default is a function/],
+  'a limit': [Type.Number({ minimum: Number.NaN }), /minimum is NaN/],
+  'a pattern object': [Type.String({ pattern: /a/ }), /pattern is a RegExp/],
+};
+
+/** Every place where a schema can hide, with the name that the message gives it. */
+const PLACES = {
+  property: [v, 'v'],
+  'optional property': [(schema) => v(Type.Optional(schema)), 'v'],
+  'deep property': [(schema) => object({ a: object({ b: schema }) }), 'a.b'],
+  'property named like a keyword': [(schema) => object({ default: schema, type: Type.String() }), 'default'],
+  items: [(schema) => v(Type.Array(schema)), 'v'],
+  tuple: [(schema) => v(Type.Tuple([Type.String(), schema])), 'v[1]'],
+  union: [(schema) => v(Type.Union([Type.String(), schema])), 'v[1]'],
+  intersection: [(schema) => v(Type.Intersect([object({ a: Type.String() }), object({ b: schema })])), 'v[1].b'],
+  record: [(schema) => v(Type.Record(Type.String(), schema)), 'v.^.*$'],
+  rest: [(schema) => object({}, { additionalProperties: schema }), 'root'],
+  cycle: [
+    (schema) => Type.Cyclic({ N: object({ value: schema, next: Type.Optional(Type.Ref('N')) }) }, 'N'),
+    'N.value',
+  ],
+  module: [(schema) => Type.Module({ A: object({ v: schema }), B: Type.Array(Type.Ref('A')) }).B, undefined],
+  condition: [(schema) => v(Type.Unsafe({ if: { type: 'string' }, else: schema })), 'v'],
+  negation: [(schema) => v(Type.Unsafe({ not: schema })), 'v'],
+  definition: [
+    (schema) => Type.Unsafe({ type: 'object', $defs: { D: schema }, properties: { v: { $ref: '#/$defs/D' } } }),
+    'D',
+  ],
+  'pattern property': [(schema) => Type.Unsafe({ type: 'object', patternProperties: { '^a': schema } }), '^a'],
+};
+
+for (const [kind, [schema, says]] of Object.entries(NOT_JSON)) {
+  test(`${kind}: refused when the tool is defined, wherever it is`, async () => {
+    for (const [where, [place, path]] of Object.entries(PLACES)) {
+      const parameters = place(schema);
+      const make = () => defineTool({ name: 'T', description: 't', parameters, execute: async () => 1 });
+      assert.throws(make, (error) => {
+        assert.ok(error instanceof TypeError, where);
+        assert.match(error.message, says, where);
+        assert.ok(error.message.startsWith('parameters of tool T'), error.message);
+        const place = error.message.includes('T: ') && path !== undefined;
+        if (place) assert.ok(error.message.includes(`T: ${path} `), `${where}: ${error.message}`);
+        return true;
+      });
+    }
+    const plain = { name: 'T', description: 't', parameters: v(schema), async *execute() {} };
+    await assert.rejects(createSession({ provider: scriptedProvider([]), model: 'm', tools: [plain] }), {
+      code: 'TOOL_DEFINITION_ERROR',
+      message: says,
+    });
+  });
+}
+
+test('data that only looks like a schema is left alone', async () => {
+  const looks = { type: 'bigint', properties: { a: { type: 'void' } } };
+  const parameters = object({
+    type: Type.String(),
+    v: Type.Unsafe({ default: looks, examples: [looks], enum: [looks, 1], description: 'type: bigint' }),
+    w: Type.Unsafe({ const: looks }),
+    properties: object({ type: Type.Literal('function') }),
+  });
+  const tool = defineTool({ name: 'T', description: 't', parameters, execute: async () => 1 });
+  const session = await createSession({ provider: scriptedProvider([]), model: 'm', tools: [tool] });
+  await session.close();
+});
 
 /** Schema → where the two differ, and why. `when` says for which values. */
 const KNOWN = {

@@ -2,16 +2,17 @@
 
 import { HookEvent } from './constants.js';
 import { ConfigError } from './errors.js';
+import { checkMiddleware } from './middleware.js';
 
 const EVENTS = Object.values(HookEvent);
 
-/** A plugin: hooks and tools that belong together. */
+/** A plugin: middleware, hooks and tools that belong together. */
 export function definePlugin(plugin) {
   const { name, hooks, tools = [], middleware } = plugin ?? {};
   if (typeof name !== 'string' || name.trim() === '') {
     throw new ConfigError('a plugin needs a name: a non-empty string');
   }
-  if (middleware !== undefined) throw new ConfigError(`plugin ${name}: middleware is not available in this version`);
+  checkMiddleware(middleware, `plugin ${name}: middleware`);
   if (!Array.isArray(tools)) throw new ConfigError(`plugin ${name}: tools must be an array of tool definitions`);
   addHooks(new Map(), hooks, `plugin ${name}: hooks`);
   return Object.freeze({ ...plugin, tools: Object.freeze([...tools]) });

@@ -23,6 +23,9 @@ export function encode(value, what) {
   return wellFormed(text);
 }
 
+/** Throws a TypeError that names the path of what is not JSON; see `encode`. */
+export const requireJson = (value, what) => check(value, what, 0);
+
 /** Half a surrogate pair is no Unicode text; `JSON.stringify` leaves it as an escape, which JSON parsers refuse. */
 export function wellFormed(text) {
   return text.includes('\\ud') ? text.replace(LONE_SURROGATE, '$1\ufffd') : text;

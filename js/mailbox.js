@@ -105,8 +105,7 @@ export class Operations {
   /** The same for what the caller does not wait for: it keeps neither the process nor the owner alive. */
   runUnheld(begin) {
     const id = ++operations;
-    begin(id);
-    return this.#opened(id);
+    return begin(id) === true ? Promise.resolve() : this.#opened(id);
   }
 
   #opened(id) {

@@ -1,14 +1,18 @@
 // The Session facade: converts shapes, wires signals and callbacks. States and rules live in the native core.
 
 import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
-import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
-import { encode, encodeOptions, wellFormed } from './json.js';
+import { encode, encodeOptions } from './json.js';
+import { limiterOf } from './limiter.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
+import { modelMiddlewareOf, toolMiddlewareOf } from './middleware.js';
+import { ModelCalls } from './model-calls.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
-import { authoredExecute, describeTool } from './tool.js';
+import { authoredExecute, definitionsText } from './tool.js';
+import { toolLifecycleOf } from './tool-lifecycle.js';
+import { aroundTools } from './tool-middleware.js';
 
 const JSON_RESULT = 0;
 const TEXT_RESULT = 1;
@@ -68,7 +72,6 @@ const NOT_YET = [
   'durableExecutionLeaseStore',
   'executionLease',
   'mcpServers',
-  'middleware',
   'providerRegistry',
   'sandbox',
   'sessionEventStore',
@@ -114,6 +117,10 @@ export class Session {
   #tools;
   #permission;
   #hooks;
+  #toolMiddleware;
+  #toolLifecycle;
+  /** Model middleware, where there is any. */
+  #models;
   #confirmation;
   #defaultContext;
   #model;
@@ -146,11 +153,16 @@ export class Session {
     this.#profile = profile;
     const plugins = pluginsOf(options);
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
+    const origins = plugins.flatMap((plugin) => plugin.tools.map(() => plugin.name));
     this.#hooks = hooksOf(options, plugins);
+    this.#toolMiddleware = toolMiddlewareOf(options, plugins);
+    this.#toolLifecycle = toolLifecycleOf(options);
+    this.#models = ModelCalls.of(modelMiddlewareOf(options, plugins), this.#operations, () => this.#handle);
     this.#permission = permissionHandler;
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
+    const limiter = limiterOf(options.toolConcurrency);
     this.#key = register(this);
     try {
       this.#handle = call(
@@ -160,17 +172,22 @@ export class Session {
           key: this.#key,
           permission: permissionHandler !== undefined,
           confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
+          toolMiddleware: this.#toolMiddleware.length > 0,
+          toolLifecycle: this.#toolLifecycle !== undefined,
+          model: this.#models !== undefined,
         }),
         encodeOptions({
           profile,
           ...pick(options, DATA_OPTIONS),
+          ...(limiter !== undefined && { toolConcurrency: undefined }),
           hooks: countsOf(this.#hooks),
           availableServices: SERVICES.filter((name) => options[name] !== undefined),
         }),
         encodeOptions(pick(provider, PROVIDER_OPTIONS)),
-        wellFormed(JSON.stringify(this.#tools.map((tool, index) => builtinName(tool) ?? describeTool(tool, index)))),
+        definitionsText(this.#tools, (index) => origins[index - tools.length]),
         this.#script?.handle,
         parent?.handle,
+        limiter,
       );
       this.sessionId = native.sessionId(this.#handle);
       this.#confirmation = confirmationHandler ?? confirmationHandlerFactory?.(this.sessionId);
@@ -390,11 +407,36 @@ export class Session {
         case 'tool':
           answer = this.#runTool(this.#calls.open(id), ...args);
           break;
+        case 'behavior': {
+          const [index, params] = args;
+          answer = this.#tools[index].resolveBehavior(params);
+          break;
+        }
+        case 'validate': {
+          const [index, params, permissionMode] = args;
+          const definition = this.#tools[index];
+          const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
+          answer = Promise.resolve(definition.validate(params, context)).then((found) => found ?? null);
+          break;
+        }
+        case 'checkPermissions': {
+          const [index, params, permissionMode] = args;
+          const definition = this.#tools[index];
+          const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
+          answer = definition.checkPermissions(params, context);
+          break;
+        }
         case 'permission':
           answer = this.#permission(withSignal(args[0], 'signal', this.#calls.open(id)));
           break;
         case 'confirmation':
           answer = this.#confirm(withSignal(args[0], 'abortSignal', this.#calls.open(id)));
+          break;
+        case 'middleware':
+          answer = this.#runMiddleware(this.#calls.open(id), ...args);
+          break;
+        case 'lifecycle':
+          answer = this.#toolLifecycle.handle(...args);
           break;
         case 'hook': {
           const [event, index, input] = args;
@@ -402,6 +444,9 @@ export class Session {
           answer = callback(withSignal(hookInput(input), 'abortSignal', this.#calls.open(id)));
           break;
         }
+        case 'model':
+          answer = this.#models.run(this.#calls.open(id), ...args);
+          break;
         default:
           throw new SdkError(`the native core called an unknown port ${port}`);
       }
@@ -448,14 +493,23 @@ export class Session {
     const context = this.#context(open, definition, messageId, permissionMode);
     const execute = authoredExecute(definition);
     if (execute !== undefined) return execute(params, context);
-    return this.#drainExecution(open, definition.execute(params, context), definition.name);
+    return this.#drainExecution(open, definition.execute(params, context), `execute of tool ${definition.name}`);
+  }
+
+  #runMiddleware(open, toolName, input, messageId, permissionMode) {
+    const context = this.#context(open, {}, messageId, permissionMode);
+    const core = {
+      start: (name, sameContext, text) => call(native.coreStart, this.#handle, open.id, name, sameContext, text),
+      next: () => this.#operations.runUnheld((operation) => call(native.coreNext, this.#handle, open.id, operation)),
+    };
+    const request = Object.freeze({ toolName, input: deepFreeze(input), context });
+    const execution = aroundTools(this.#toolMiddleware, core, request);
+    return this.#drainExecution(open, execution, `middleware around ${toolName}`);
   }
 
   /** Runs the generator protocol: yields cross one by one, the result is a whole ToolResult. */
-  async #drainExecution(open, execution, name) {
-    if (typeof execution?.next !== 'function') {
-      throw new TypeError(`execute of tool ${name} must return an async generator; make the tool with defineTool()`);
-    }
+  async #drainExecution(open, execution, what) {
+    if (typeof execution?.next !== 'function') throw new TypeError(`${what} must return an async generator`);
     try {
       for (;;) {
         const step = await execution.next();
@@ -489,16 +543,33 @@ export class Session {
         return signalOf(open);
       },
       get contextSnapshot() {
-        snapshot ??= deepFreeze(JSON.parse(call(native.snapshot, session.#handle)));
+        snapshot ??= deepFreeze(JSON.parse(call(native.snapshot, session.#handle, open.id)));
         return snapshot;
       },
       get bladeConfig() {
         return session.#bladeConfig();
       },
     };
-    for (const name of services) context[name] = this.#options[name];
+    for (const name of services) {
+      context[name] = name === 'discoverableCatalog' ? this.#catalog(open) : this.#options[name];
+    }
     if (requiresRuntime) context.runtime = NO_LEASE;
     return Object.freeze(context);
+  }
+
+  /** The tools that could be discovered in the turn of a call. */
+  #catalog(open) {
+    let entries;
+    return Object.freeze({
+      list: () => {
+        if (entries === undefined) {
+          const text = native.discoverable(this.#handle, open.id);
+          if (text === null) throw new SdkError('the call of this catalog has ended', { code: 'TOOL_EXECUTION_ERROR' });
+          entries = deepFreeze(JSON.parse(text));
+        }
+        return entries;
+      },
+    });
   }
 
   #bladeConfig() {

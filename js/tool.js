@@ -1,6 +1,10 @@
 // Tool authoring: `defineTool` and the generator protocol it compiles to.
 
+import { builtinName } from './builtin-name.js';
 import { ToolSideEffect } from './constants.js';
+import { describe, SdkError } from './errors.js';
+import { wellFormed } from './json.js';
+import { checkSchema } from './schema.js';
 
 /** Definition → the author's own `execute`, so that a Session can call it without the generator around it. */
 const authored = new WeakMap();
@@ -28,32 +32,6 @@ export function defineTool(definition) {
   return tool;
 }
 
-/** Schemas that were looked through already. */
-const plainSchemas = new WeakSet();
-
-/**
- * TypeBox keeps `Type.Refine` and `Type.Codec` callbacks beside the JSON Schema. Arguments are validated by the schema
- * alone, so that a callback would be ignored in silence: it is refused instead.
- */
-function checkSchema(name, parameters) {
-  const open = [parameters];
-  const seen = new Set();
-  while (open.length > 0) {
-    const schema = open.pop();
-    if (schema === null || typeof schema !== 'object' || plainSchemas.has(schema) || seen.has(schema)) continue;
-    seen.add(schema);
-    const marker = ['~refine', '~codec'].find((key) => Object.hasOwn(schema, key));
-    if (marker !== undefined) {
-      throw new TypeError(
-        `parameters of tool ${name} use a TypeBox ${marker === '~refine' ? 'refinement' : 'codec'}, which is code and ` +
-          'no part of the JSON Schema; check or convert the value in execute, and throw to report what is wrong',
-      );
-    }
-    open.push(...Object.values(schema));
-  }
-  for (const schema of seen) plainSchemas.add(schema);
-}
-
 function checkSideEffect(value) {
   if (value !== undefined && !SIDE_EFFECTS.includes(value)) {
     throw new TypeError(
@@ -65,16 +43,36 @@ function checkSideEffect(value) {
 /** The author's `execute` of a definition made by `defineTool`; undefined for one that speaks the generator protocol. */
 export const authoredExecute = (definition) => authored.get(definition);
 
+/** JSON text of definitions for the native registry. `pluginOf(index)` names the plugin a definition comes from. */
+export function definitionsText(definitions, pluginOf) {
+  const texts = definitions.map((definition, index) => {
+    try {
+      const builtin = builtinName(definition);
+      return wellFormed(JSON.stringify(builtin ?? described(definition, pluginOf(index))));
+    } catch (cause) {
+      const { message } = describe(cause);
+      const name = typeof definition?.name === 'string' ? ` ("${definition.name}")` : '';
+      throw new SdkError(`tools[${index}]${name}: ${message}`, { code: 'TOOL_DEFINITION_ERROR', cause });
+    }
+  });
+  return `[${texts.join(',')}]`;
+}
+
 /** What the native registry needs to know of a definition. */
-export function describeTool(definition, index) {
+function described(definition, plugin) {
   if (definition === null || typeof definition !== 'object' || typeof definition.execute !== 'function') {
-    throw new TypeError(`tools[${index}] is no tool definition; make it with defineTool()`);
+    throw new TypeError('this is no tool definition; make it with defineTool()');
   }
   const { name, aliases, displayName, description, parameters, kind, sideEffect } = definition;
   const { group, exposure, services, requiresRuntime } = definition;
   checkSideEffect(sideEffect);
-  checkSchema(name, parameters);
+  try {
+    checkSchema(name, parameters);
+  } catch (cause) {
+    throw new SdkError(cause.message, { code: 'TOOL_DEFINITION_ERROR', cause });
+  }
   return {
+    ...(authored.has(definition) ? undefined : describeRuntime(name, definition)),
     name,
     aliases,
     displayName,
@@ -86,7 +84,21 @@ export function describeTool(definition, index) {
     exposure,
     services,
     requiresRuntime,
+    plugin,
   };
+}
+
+/** What only the runtime protocol can say of a tool. */
+function describeRuntime(name, definition) {
+  const { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars } = definition;
+  const runtime = { isReadOnly, isConcurrencySafe, isDestructive, interruptBehavior, maxResultSizeChars };
+  for (const callback of ['resolveBehavior', 'validate', 'checkPermissions']) {
+    const given = definition[callback];
+    if (given === undefined) continue;
+    if (typeof given !== 'function') throw new TypeError(`tool ${name}: ${callback} must be a function`);
+    runtime[callback] = true;
+  }
+  return { runtime };
 }
 
 export async function collectToolExecution(execution, onYield) {

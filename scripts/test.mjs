@@ -36,7 +36,7 @@ const steps = {
   clippy: () => clippy(),
   rust: () => ['cargo', ['test', '--locked', '--no-default-features']],
   build: () => [node, ['scripts/build.mjs', '--release']],
-  js: () => [node, ['--test', '--test-reporter=spec', ...testFiles()]],
+  js: () => [node, ['--test', '--test-reporter=spec', '--import', './__test__/support/watch.mjs', ...testFiles()]],
   types: () => [node, [tool('typescript', 'tsc'), '--noEmit', '-p', '__test__/types']],
   package: () => [node, ['scripts/check-package.mjs']],
 };

@@ -30,6 +30,8 @@ pub enum ErrorCode {
     CannotRetry,
     /// The model request itself breaks a rule of the protocol (found before it was sent).
     InvalidRequest,
+    /// Model middleware of the application failed, or answered in the wrong form.
+    ModelMiddlewareFailed,
     /// No adapter is registered for a provider type.
     ProviderAdapterNotFound,
     /// The turn limit of the request was reached.
@@ -58,8 +60,16 @@ pub enum ErrorCode {
     ToolExecutionError,
     /// Tool arguments do not match the tool's schema.
     ToolValidationError,
+    /// A running tool yielded something that is no progress, message or effect, or a malformed effect.
+    InvalidToolYield,
     /// A tool definition cannot be registered.
     ToolDefinitionError,
+    /// An observer of tool calls could not store a boundary, so what comes after it did not happen.
+    ToolLifecycleFailed,
+    /// Middleware around a tool call threw or broke one of its rules.
+    ToolMiddlewareFailed,
+    /// A terminal failure happened in this Session: no tool runs in it any more.
+    SessionQuarantined,
 }
 
 impl ErrorCode {
@@ -77,6 +87,7 @@ impl ErrorCode {
             Self::ModelProtocolError => "MODEL_PROTOCOL_ERROR",
             Self::CannotRetry => "CANNOT_RETRY",
             Self::InvalidRequest => "INVALID_MODEL_REQUEST",
+            Self::ModelMiddlewareFailed => "MODEL_MIDDLEWARE_FAILED",
             Self::ProviderAdapterNotFound => "PROVIDER_ADAPTER_NOT_FOUND",
             Self::MaxTurnsExceeded => "MAX_TURNS_EXCEEDED",
             Self::ModelAnswerIncomplete => "MODEL_ANSWER_INCOMPLETE",
@@ -91,7 +102,11 @@ impl ErrorCode {
             Self::HostGone => "HOST_GONE",
             Self::ToolExecutionError => "TOOL_EXECUTION_ERROR",
             Self::ToolValidationError => "TOOL_VALIDATION_ERROR",
+            Self::InvalidToolYield => "INVALID_TOOL_YIELD",
             Self::ToolDefinitionError => "TOOL_DEFINITION_ERROR",
+            Self::ToolLifecycleFailed => "TOOL_LIFECYCLE_FAILED",
+            Self::ToolMiddlewareFailed => "TOOL_MIDDLEWARE_FAILED",
+            Self::SessionQuarantined => "SESSION_QUARANTINED",
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, mpsc};
 
 use blade_agent_sdk::agent::{Conversation, EventQueue, FrameText, Take};
 use blade_agent_sdk::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, PrepareContext, Prepared, Subject, ToolContext, ToolFailure, ToolKind,
-    ToolOutcome, ToolSpec,
+    AnyTool, Arguments, Behavior, BoxFuture, PrepareContext, Prepared, SourceInfo, Subject, ToolContext, ToolFailure,
+    ToolKind, ToolOutcome, ToolSpec,
 };
 use blade_agent_sdk::error::Result;
 use blade_agent_sdk::host::{CancelToken, EnvSnapshot};
@@ -74,6 +74,7 @@ impl Model for PanickingModel {
 
 fn session(model: Arc<dyn Model>, tools: Vec<Arc<dyn AnyTool>>) -> Arc<Session> {
     let config = SessionConfig::parse(r#"{"profile":"server","model":"m","permissionMode":"yolo"}"#).unwrap();
+    let tools = tools.into_iter().map(|tool| (tool, SourceInfo::custom())).collect();
     let parts =
         config.into_parts(SessionId::generate(), model, tools, Ports::default(), Conversation::default()).unwrap();
     Arc::new(Session::new(parts))

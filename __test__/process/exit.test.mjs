@@ -46,6 +46,16 @@ const ends = {
   'a scripted function that never answers, left': `
     const s = await open(() => forever()); await s.send('go');
     for await (const event of s.stream()) break; say('done');`,
+  'model middleware without end whose consumer went away': `
+    const wrapStream = async function* () { for (;;) yield { content: 'x'.repeat(1_000) }; };
+    const s = await open([], { middleware: { model: [{ wrapStream }] } }); await s.send('go'); const stream = s.stream();
+    while ((await stream.next()).value.type !== 'content'); say('done');`,
+  'a left stream with model middleware that never settles': `
+    let began; const running = new Promise((resolve) => { began = resolve; });
+    const wrapStream = async function* (_, next) { yield* next(); began(); await forever(); };
+    const s = await open(['a'], { middleware: { model: [{ wrapStream }] } }); await s.send('go');
+    const stream = s.stream(); while ((await stream.next()).value.type !== 'content'); await running;
+    void stream.return(); say('done');`,
   'an agent response that is never read': `
     const agent = await createAgent({ provider: scriptedProvider(['a']), model: 'm' }); await agent.send('go');
     say('done');`,

@@ -70,6 +70,18 @@ const cases = {
         if (n % 3 === 2) for await (const _ of s.stream());
       }
     });`,
+  'thousands of requests through model middleware': `
+    await flat('middleware', 6, 250, async (times) => {
+      const middleware = { model: [{ async *wrapStream(_, next) { yield* next(); } }] };
+      const s = await open(() => ({ text: ['a', 'b'] }), { middleware });
+      for (let n = 0; n < times; n++) {
+        await s.send('go');
+        if (n % 3 === 0) for await (const _ of s.stream()) break;
+        if (n % 3 === 1) { const stream = s.stream(); await stream.next(); await s.abort(); await stream.return(); }
+        if (n % 3 === 2) for await (const _ of s.stream());
+      }
+      await s.close();
+    });`,
   'callbacks that never settle': `
     await flat('forever', 3, 100, async (times) => {
       for (let n = 0; n < times; n++) {
@@ -87,6 +99,7 @@ const expected = {
   'thousands of Sessions dropped': ['dropped flat', '4500'],
   'Sessions dropped in the middle of a long answer': ['20'],
   'thousands of requests that are left, aborted and read': ['requests flat'],
+  'thousands of requests through model middleware': ['middleware flat'],
   'callbacks that never settle': ['forever flat'],
 };
 

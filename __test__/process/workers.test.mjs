@@ -4,7 +4,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { quiet, run } from '../support/program.mjs';
 
-const MODES = ['stream', 'tools', 'hang', 'generator', 'permission', 'decided', 'sessions', 'direct'];
+const MODES = [
+  'stream',
+  'tools',
+  'hang',
+  'generator',
+  'permission',
+  'decided',
+  'sessions',
+  'direct',
+  'middleware',
+  'chatter',
+];
 
 /** A worker in each mode; `worker(mode, once)` gives it with promises of its first message and its exit. */
 const WORKERS = `
@@ -19,7 +30,7 @@ const WORKERS = `
   };
 `;
 /** The modes that come to an end by themselves. */
-const FINITE = ['stream', 'tools', 'decided', 'sessions', 'direct'];
+const FINITE = ['stream', 'tools', 'decided', 'sessions', 'direct', 'middleware'];
 
 test('the addon works in one worker, in two at once, and again after they ended', async () => {
   const source = `

@@ -21,6 +21,12 @@ const endless = async function* () {
     yield { kind: 'progress', message: String(n) };
   }
 };
+const chatter = async function* () {
+  for (;;) {
+    busy();
+    yield { content: 'x' };
+  }
+};
 const forever = () => new Promise(busy);
 
 const tools = [
@@ -39,12 +45,15 @@ const modes = {
   generator: { turns: () => calls('Endless', 'Answer') },
   permission: { turns: () => calls('Answer', 'Timer'), permissionHandler: forever },
   decided: { turns: () => calls('Answer', 'Timer'), permissionHandler: async () => ({ behavior: 'allow' }) },
+  middleware: { turns: () => ({ text: Array(2_000).fill('delta 世界 ') }), wrapStream: (_, next) => next() },
+  chatter: { turns: () => 'never', wrapStream: chatter },
 };
 
-async function request({ turns, permissionHandler }) {
+async function request({ turns, permissionHandler, wrapStream }) {
   let left = once ? 3 : Number.POSITIVE_INFINITY;
   const provider = scriptedProvider(() => (left-- > 0 ? turns() : 'end'));
   const options = { provider, model: 'm', permissionMode: 'yolo', tools, permissionHandler, maxTurns: 100_000 };
+  if (wrapStream !== undefined) options.middleware = { model: [{ wrapStream }] };
   const session = await createSession(options);
   do {
     await session.send('go');

@@ -6,6 +6,7 @@ import {
   defineTool,
   ToolKind,
   ToolSideEffect,
+  type DiscoverableTool,
   type ExecutionContext,
   type FencingToken,
   type JsonObject,
@@ -281,6 +282,21 @@ typeOf<ToolServiceName>('memoryManager').is<
   | 'backgroundAgentManager'
   | 'discoverableCatalog'
 >();
+
+defineTool({
+  ...base,
+  services: ['discoverableCatalog'],
+  async execute(_, context) {
+    const found = context.discoverableCatalog.list();
+    typeOf(found).is<readonly DiscoverableTool[]>();
+    // @ts-expect-error the list is not the tool's to change
+    found.push();
+    return found.map(({ name, aliases, displayName, description, hint }) => {
+      typeOf(aliases).is<readonly string[]>();
+      return [name, displayName, description, hint];
+    });
+  },
+});
 
 // Definitions of different tools share a list without a cast.
 const counter = defineTool({

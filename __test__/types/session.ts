@@ -2,6 +2,7 @@
 
 import {
   createSession,
+  createToolLimiter,
   InputPriority,
   PermissionMode,
   prompt,
@@ -18,6 +19,7 @@ import {
   type ProviderConnectionConfig,
   type RequestId,
   type RuntimeContext,
+  type RuntimeHookRegistration,
   type RuntimePatch,
   type SessionId,
   type SessionOptions,
@@ -27,6 +29,7 @@ import {
   type ToolProgress,
   type ToolUseId,
   type TokenUsage,
+  type ToolLimiter,
 } from '@blade-ai/agent-sdk';
 import Type from 'typebox';
 import { holds, typeOf, type Equal } from './expect.js';
@@ -57,6 +60,16 @@ await createSession({ provider, model: 'm', confirmationFallback: 'ask' });
 await createSession({ provider, model: 'm', toolSourcePolicy: { allowedSources: ['remote'] } });
 // @ts-expect-error no such kind
 await createSession({ provider, model: 'm', toolConcurrency: { exec: 1 } });
+const limiter = createToolLimiter({ readonly: 20, write: 5, execute: 2, queue: 100 });
+typeOf(limiter).is<ToolLimiter>();
+typeOf(createToolLimiter()).is<ToolLimiter>();
+await createSession({ provider, model: 'm', toolConcurrency: limiter });
+// @ts-expect-error a limiter is not made by hand
+export const handmade: ToolLimiter = {};
+// @ts-expect-error limits are numbers
+createToolLimiter({ execute: '1' });
+// @ts-expect-error no such limit
+createToolLimiter({ exec: 1 });
 
 type RequiredKeys<T> = { [K in keyof T]-?: object extends Pick<T, K> ? never : K }[keyof T];
 holds<Equal<RequiredKeys<SessionOptions>, 'provider' | 'model'>>();
@@ -107,7 +120,9 @@ const all: Required<SessionOptions> = {
   },
   hookTimeoutMs: 1000,
   sessionEndHookTimeoutMs: 1000,
+  middleware: { model: [], tool: [] },
   plugins: [{ name: 'p', tools: [] }],
+  toolLifecycle: { onToolSettled: async () => {} },
   memoryManager: {
     list: async () => [],
     get: async () => undefined,
@@ -202,6 +217,8 @@ for await (const event of session.stream({ includeThinking: true })) {
       break;
     case 'tool_runtime_patch':
       typeOf(event.patch).is<RuntimePatch>();
+      typeOf(event.patch.hooks?.[0]).is<RuntimeHookRegistration | undefined>();
+      typeOf(event.patch.toolPolicy?.allow).is<string[] | undefined>();
       break;
     case 'tool_context_patch':
       typeOf(event.patch.metadata?.uploadId).is<JsonValue | undefined>();

@@ -1,13 +1,8 @@
 //! Reading one model answer into the stream of its request.
 
-use std::pin::pin;
-use std::task::Poll;
-
-use futures_util::poll;
-
 use super::events::EventQueue;
 use crate::error::Result;
-use crate::providers::{Advance, ModelSink, ModelStream};
+use crate::providers::{Advance, ModelSink, ModelStream, advance_eagerly};
 
 /// A consumer is woken once this many events wait for it, even while more are at hand: it works on them meanwhile.
 const EAGER_EVENTS: usize = 64;
@@ -18,7 +13,8 @@ const EAGER_EVENTS: usize = 64;
 /// Those of [`ModelStream::advance`].
 pub(super) async fn read(stream: &mut dyn ModelStream, sink: &mut dyn ModelSink, events: &EventQueue) -> Result<()> {
     loop {
-        match step(stream, sink, events).await? {
+        // The consumer is woken before this waits for the network.
+        match advance_eagerly(stream, sink, || events.flush()).await? {
             Advance::More if events.len() < EAGER_EVENTS => {}
             Advance::More => events.flush(),
             Advance::Paused => events.room().await,
@@ -27,27 +23,13 @@ pub(super) async fn read(stream: &mut dyn ModelStream, sink: &mut dyn ModelSink,
     }
 }
 
-/// One step. The consumer is woken before this waits for the network, not for each piece that is there already: waking
-/// a thread costs more than reading dozens of pieces, and a model sends a piece for each delta.
-async fn step(stream: &mut dyn ModelStream, sink: &mut dyn ModelSink, events: &EventQueue) -> Result<Advance> {
-    let mut step = pin!(stream.advance(sink));
-    if let Poll::Ready(outcome) = poll!(step.as_mut()) {
-        return outcome;
-    }
-    // The connection is read by a task of its own and hands over piece by piece; it gets its turn before this gives up.
-    tokio::task::yield_now().await;
-    if let Poll::Ready(outcome) = poll!(step.as_mut()) {
-        return outcome;
-    }
-    events.flush();
-    step.await
-}
-
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures_util::poll;
     use tokio::sync::mpsc;
 
     use super::*;

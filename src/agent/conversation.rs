@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::{Message, ToolCall};
+use crate::model::{Message, Provenance, ToolCall};
 
 /// Messages of a Session, the system prompt left out.
 #[derive(Debug, Default)]
@@ -46,6 +46,20 @@ impl Conversation {
         state.messages.extend(results.into_iter().chain(injected).map(Arc::new));
     }
 
+    /// Puts the list of discoverable tools in front of the conversation, in place of the one before, or takes it away.
+    /// A list that says the same stays the same message.
+    pub fn set_catalog(&self, text: Option<String>) {
+        let messages = &mut self.lock().messages;
+        let known = messages.first().filter(|message| message.provenance == Some(Provenance::Catalog));
+        match (known.map(|message| message.content.text()), text) {
+            (Some(known), Some(text)) if known == text => {}
+            (Some(_), Some(text)) => messages[0] = Arc::new(catalog(text)),
+            (None, Some(text)) => messages.insert(0, Arc::new(catalog(text))),
+            (Some(_), None) => drop(messages.remove(0)),
+            (None, None) => {}
+        }
+    }
+
     /// The messages now.
     pub fn snapshot(&self) -> Vec<Arc<Message>> {
         self.lock().messages.clone()
@@ -78,9 +92,34 @@ impl Conversation {
     }
 }
 
+fn catalog(text: String) -> Message {
+    let mut message = Message::system(text);
+    message.provenance = Some(Provenance::Catalog);
+    message
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_catalog_leads_the_conversation_and_is_changed_in_place() {
+        let conversation = Conversation::default();
+        conversation.set_catalog(None);
+        conversation.push(Message::system("injected"));
+        let ids = || -> Vec<String> { conversation.snapshot().iter().map(|m| m.id.as_str().to_owned()).collect() };
+        let texts = || -> Vec<String> { conversation.snapshot().iter().map(|m| m.content.text()).collect() };
+        conversation.set_catalog(Some("one".into()));
+        let before = ids();
+        conversation.set_catalog(Some("one".into()));
+        assert_eq!(ids(), before, "a list that says the same is not replaced");
+        assert_eq!(texts(), ["one", "injected"]);
+        conversation.set_catalog(Some("two".into()));
+        assert_eq!(texts(), ["two", "injected"]);
+        conversation.set_catalog(None);
+        conversation.set_catalog(None);
+        assert_eq!(texts(), ["injected"], "only a catalog is taken away");
+    }
 
     fn call(id: &str) -> ToolCall {
         ToolCall { id: id.into(), name: "T".into(), arguments: "{}".into() }

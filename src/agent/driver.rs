@@ -1,6 +1,5 @@
 //! The driver of one request: model call, tools, model call, until the model is done.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -11,15 +10,17 @@ use serde_json::value::RawValue;
 use super::answer;
 use super::conversation::Conversation;
 use super::decide::{Answer, Next, after_answer, after_tools};
+use super::effects::{RequestEffects, SessionEffects};
 use super::events::EventQueue;
 use super::sink::{CallYields, TurnSink};
 use crate::contract::{ContextSnapshot, PermissionMode, ToolEffect};
 use crate::error::{Error, Result};
 use crate::host::{CancelToken, EnvSnapshot};
-use crate::model::{Message, ModelUsage, ResultSubtype, Role, SessionEvent, SessionId, TokenUsage, ToolCall};
-use crate::pipeline::{CallContext, CallReport, Pipeline};
+use crate::model::{Message, ModelUsage, ResultSubtype, SessionEvent, SessionId, TokenUsage, ToolCall};
+use crate::pipeline::{CallContext, CallReport, InvocationLifecycle, Pipeline};
 use crate::providers::{Model, ModelRequest, ToolDeclarations};
 use crate::registry::{ExposurePolicy, SourcePolicy};
+use crate::tools::DISCOVERY_TOOL;
 
 /// Everything one request needs.
 pub struct RequestOptions {
@@ -51,8 +52,8 @@ pub struct RequestOptions {
     pub mode: PermissionMode,
     /// Which sources are shown.
     pub sources: SourcePolicy,
-    /// Tools discovered in this Session, shared with later requests.
-    pub discovered: Arc<Mutex<HashSet<String>>>,
+    /// What effects of tools changed so far, shared with later requests.
+    pub effects: Arc<SessionEffects>,
     /// Declarations of the last turn, shared with later requests.
     pub declarations: Arc<Mutex<Option<DeclarationCache>>>,
     /// Environment of the host process.
@@ -137,7 +138,8 @@ pub async fn run_request(
     conversation: &Conversation,
     events: &Arc<EventQueue>,
 ) -> RequestReport {
-    let mut request = Request { options, pipeline, conversation, events, records: Vec::new(), turns: 0 };
+    let effects = RequestEffects::new(options);
+    let mut request = Request { options, pipeline, conversation, events, effects, records: Vec::new(), turns: 0 };
     let end = match request.turns().await {
         _ if options.cancel.is_cancelled() => RequestEnd::Aborted,
         Ok(Done { text, usage }) => RequestEnd::Completed { text, usage },
@@ -151,6 +153,7 @@ struct Request<'a> {
     pipeline: &'a Pipeline,
     conversation: &'a Conversation,
     events: &'a Arc<EventQueue>,
+    effects: RequestEffects<'a>,
     records: Vec<ToolRecord>,
     turns: u32,
 }
@@ -193,7 +196,7 @@ impl Request<'_> {
                 Next::Tools => {
                     self.conversation.unique_call_ids(&mut calls);
                     let assistant = Arc::new(Message::assistant(text, reasoning, calls));
-                    let exit = self.run_tools(&assistant, exposure).await;
+                    let exit = self.run_tools(&assistant, exposure).await?;
                     if self.options.cancel.is_cancelled() {
                         return Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
                     }
@@ -209,11 +212,7 @@ impl Request<'_> {
 
     /// Policy and declarations of this turn; the same values as in the last turn unless something changed.
     fn declarations(&self) -> (Arc<ExposurePolicy>, Arc<ToolDeclarations>) {
-        let policy = ExposurePolicy {
-            mode: self.options.mode,
-            sources: self.options.sources.clone(),
-            discovered: self.options.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        };
+        let policy = self.effects.exposure();
         let mut cache = self.options.declarations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, declarations)) = &*cache
             && **known == policy
@@ -221,7 +220,9 @@ impl Request<'_> {
             return (known.clone(), declarations.clone());
         }
         let policy = Arc::new(policy);
-        let declarations = Arc::new(self.pipeline.registry().declarations(&policy));
+        let registry = self.pipeline.registry();
+        let declarations = Arc::new(registry.declarations(&policy));
+        self.conversation.set_catalog(registry.catalog_text(&policy, DISCOVERY_TOOL));
         *cache = Some((policy.clone(), declarations.clone()));
         (policy, declarations)
     }
@@ -229,7 +230,7 @@ impl Request<'_> {
     async fn ask_model(&self, tools: Arc<ToolDeclarations>, sink: &mut TurnSink<'_>) -> Result<()> {
         let options = self.options;
         let mut messages = Vec::with_capacity(self.conversation.len() + 1);
-        messages.extend(options.system.clone());
+        messages.extend(self.effects.system());
         messages.extend(self.conversation.snapshot());
         let request = ModelRequest {
             model: options.model_name.clone(),
@@ -240,54 +241,70 @@ impl Request<'_> {
             output_format: options.output_format.clone(),
             provider_options: options.provider_options.clone(),
         };
-        let answer = async {
-            let mut stream = options.model.stream(request, &options.cancel).await?;
-            answer::read(stream.as_mut(), sink, self.events).await
-        };
-        let aborted = || Err(Error::new(crate::error::ErrorCode::Abort, "the request was aborted"));
-        let outcome = options.cancel.run_until(answer).await.unwrap_or_else(aborted);
+        let aborted = || Error::new(crate::error::ErrorCode::Abort, "the request was aborted");
+        let opened = options.cancel.run_until(options.model.stream(request, &options.cancel)).await;
+        let mut stream = opened.unwrap_or_else(|| Err(aborted()))?;
+        let read = options.cancel.run_until(answer::read(stream.as_mut(), sink, self.events)).await;
         self.events.flush();
-        outcome
+        stream.close().await;
+        read.unwrap_or_else(|| Err(aborted()))
     }
 
     /// Runs the calls of a turn, publishes their results as they come, and puts them into the history in declared
     /// order. Gives the final text when a result ends the request.
-    async fn run_tools(&mut self, assistant: &Arc<Message>, exposure: Arc<ExposurePolicy>) -> Option<String> {
+    ///
+    /// # Errors
+    /// A durable boundary could not be stored, or no tool may run any more.
+    async fn run_tools(&mut self, assistant: &Arc<Message>, exposure: Arc<ExposurePolicy>) -> Result<Option<String>> {
         let calls = &assistant.tool_calls;
-        for call in calls {
-            let input = tool_use_input(&call.arguments);
-            self.events.push_event(&SessionEvent::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
-        }
         let cx = CallContext {
             session_id: self.options.session_id.clone(),
             message_id: assistant.id.clone(),
-            snapshot: self.options.snapshot.clone(),
+            snapshot: self.effects.snapshot(),
             mode: self.options.mode,
             exposure,
             host_env: self.options.host_env.clone(),
             cancel: self.options.cancel.clone(),
+            steer: CancelToken::new(),
         };
+        let mut observers = Vec::with_capacity(calls.len());
+        for call in calls {
+            observers.push(self.pipeline.scheduled(call, &cx).await?);
+            let input = tool_use_input(&call.arguments);
+            self.events.push_event(&SessionEvent::ToolUse { id: call.id.clone(), name: call.name.clone(), input });
+        }
         let serial = self.options.mode == PermissionMode::Plan || calls.len() == 1;
-        let mut settled: Vec<Option<Settled>> = calls.iter().map(|_| None).collect();
+        let mut settled: Vec<Option<Result<Settled>>> = calls.iter().map(|_| None).collect();
+        let observed = calls.iter().zip(observers);
         if serial {
-            for (call, slot) in calls.iter().zip(&mut settled) {
-                *slot = Some(self.run_call(call, &cx).await);
+            for ((call, observer), slot) in observed.zip(&mut settled) {
+                *slot = Some(self.run_call(call, observer, &cx).await);
             }
         } else {
             let this = &*self;
             let cx = &cx;
-            let mut running: FuturesUnordered<_> =
-                calls.iter().enumerate().map(|(at, call)| async move { (at, this.run_call(call, cx).await) }).collect();
+            let mut running: FuturesUnordered<_> = observed
+                .enumerate()
+                .map(|(at, (call, observer))| async move { (at, this.run_call(call, observer, cx).await) })
+                .collect();
             while let Some((at, result)) = running.next().await {
                 settled[at] = Some(result);
             }
         }
-        self.record(assistant, settled.into_iter().flatten().collect())
+        // All calls have settled before one that could not be stored ends the request.
+        let exit = self.record(assistant, settled.into_iter().flatten().collect::<Result<_>>()?);
+        self.pipeline.terminal_failure().map_or(Ok(exit), Err)
     }
 
-    async fn run_call(&self, call: &ToolCall, cx: &CallContext) -> Settled {
+    async fn run_call(
+        &self,
+        call: &ToolCall,
+        observer: Option<Arc<dyn InvocationLifecycle>>,
+        cx: &CallContext,
+    ) -> Result<Settled> {
         let yields = Arc::new(CallYields::new(self.events.clone(), cx.cancel.clone(), call));
-        let report = self.pipeline.run(call, cx, yields.clone()).await;
+        let report = self.pipeline.run_observed(call, cx, yields.clone(), observer).await;
+        self.pipeline.settled(call, &report, cx).await?;
         let output = report.outcome.model().to_raw();
         self.events.push_event(&SessionEvent::ToolResult {
             id: call.id.clone(),
@@ -296,7 +313,7 @@ impl Request<'_> {
             display: report.outcome.display().and_then(|display| serde_json::to_value(display).ok()),
             is_error: report.outcome.is_error(),
         });
-        Settled { report, output, effects: yields.take_effects() }
+        Ok(Settled { report, output, effects: yields.take_effects() })
     }
 
     fn record(&mut self, assistant: &Arc<Message>, settled: Vec<Settled>) -> Option<String> {
@@ -310,7 +327,9 @@ impl Request<'_> {
             }
             results.push(Message::tool(call.id.clone(), call.name.clone(), text));
             let is_error = report.outcome.is_error();
-            self.apply(effects, is_error, &mut injected);
+            if !is_error {
+                injected.extend(self.effects.apply(self.pipeline, &call.name, effects));
+            }
             self.records.push(ToolRecord {
                 id: call.id.clone(),
                 name: call.name.clone(),
@@ -323,58 +342,12 @@ impl Request<'_> {
         self.conversation.push_exchange(assistant.clone(), results, injected);
         exit
     }
-
-    /// Applies the effects of a call: messages follow the results, of failed calls too; the first runtime patch of a
-    /// successful call holds from the next turn on.
-    fn apply(&self, effects: Vec<ToolEffect>, is_error: bool, injected: &mut Vec<Message>) {
-        let mut patched = is_error;
-        for effect in effects {
-            match effect {
-                ToolEffect::NewMessages { messages } => match serde_json::from_value::<Vec<Message>>(messages) {
-                    Ok(messages) => injected.extend(messages.into_iter().filter(stands_alone)),
-                    Err(error) => tracing::warn!(%error, "newMessages of a tool are not messages and are left out"),
-                },
-                ToolEffect::RuntimePatch { patch } if !patched => {
-                    patched = true;
-                    self.discover(&patch);
-                }
-                // What a call yielded was parsed when it was yielded; a call that failed teaches nothing.
-                ToolEffect::PermissionUpdates { updates } if !is_error => {
-                    if let Err(error) = self.pipeline.apply_permission_updates(&updates) {
-                        tracing::warn!(%error, "permission updates of a tool mean nothing and are left out");
-                    }
-                }
-                ToolEffect::RuntimePatch { .. }
-                | ToolEffect::ContextPatch { .. }
-                | ToolEffect::PermissionUpdates { .. } => {}
-            }
-        }
-    }
-
-    fn discover(&self, patch: &Value) {
-        let Some(discovery) = patch.get("toolDiscovery") else { return };
-        let mut discovered = self.options.discovered.lock().unwrap_or_else(PoisonError::into_inner);
-        if discovery.get("reset").and_then(Value::as_bool) == Some(true) {
-            discovered.clear();
-        }
-        let names = discovery.get("discover").and_then(Value::as_array).into_iter().flatten();
-        discovered.extend(names.filter_map(Value::as_str).map(str::to_owned));
-    }
 }
 
 struct Settled {
     report: CallReport,
     output: Box<RawValue>,
     effects: Vec<ToolEffect>,
-}
-
-/// Calls and results come in pairs that only the Session makes: an injected half would spoil every later request.
-fn stands_alone(message: &Message) -> bool {
-    let alone = message.role != Role::Tool && message.tool_calls.is_empty();
-    if !alone {
-        tracing::warn!("newMessages of a tool hold a tool call or a tool result, which is left out");
-    }
-    alone
 }
 
 /// Arguments for display: the JSON as it came, `{}` for blank text, a JSON string where it is not JSON.

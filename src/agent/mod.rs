@@ -5,9 +5,11 @@ mod answer;
 mod conversation;
 mod decide;
 mod driver;
+mod effects;
 mod events;
 mod sink;
 
 pub use conversation::Conversation;
 pub use driver::{DeclarationCache, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request};
+pub use effects::SessionEffects;
 pub use events::{EventQueue, FRAME_EVENTS, Frame, FrameText, MARK_LENGTH, Take, TextKind};

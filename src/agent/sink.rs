@@ -96,8 +96,12 @@ impl CallYields {
             ToolYield::Effect { effect } => {
                 self.effects.lock().unwrap_or_else(PoisonError::into_inner).push(effect.clone());
                 match effect {
-                    ToolEffect::RuntimePatch { patch } => SessionEvent::ToolRuntimePatch { id, name, patch },
-                    ToolEffect::ContextPatch { patch } => SessionEvent::ToolContextPatch { id, name, patch },
+                    ToolEffect::RuntimePatch { patch } => {
+                        SessionEvent::ToolRuntimePatch { id, name, patch: patch.given().clone() }
+                    }
+                    ToolEffect::ContextPatch { patch } => {
+                        SessionEvent::ToolContextPatch { id, name, patch: patch.given().clone() }
+                    }
                     ToolEffect::NewMessages { messages } => SessionEvent::ToolNewMessages { id, name, messages },
                     ToolEffect::PermissionUpdates { updates } => {
                         SessionEvent::ToolPermissionUpdates { id, name, updates }

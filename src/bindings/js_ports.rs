@@ -31,26 +31,26 @@ impl JsPorts {
         cancel: &CancelToken,
     ) -> Result<T> {
         let json = serde_json::to_string(request).map_err(|error| Error::internal(format!("{port}: {error}")))?;
-        self.ask_text(port, &json, cancel).await
+        ask(&self.mailbox, port, &json, cancel).await
     }
+}
 
-    /// `arguments` is the JSON text of the entry's tail.
-    async fn ask_text<T: DeserializeOwned>(
-        &self,
-        port: &'static str,
-        arguments: &str,
-        cancel: &CancelToken,
-    ) -> Result<T> {
-        let call = self.mailbox.call(port, arguments, None);
-        let answer = match until_settled(call, cancel).await? {
-            Answer::Json(json) => json,
-            Answer::Text(text) => return Err(wrong_form(port, &format!("a string \"{text}\""))),
-            Answer::Thrown(cause) => {
-                return Err(Error::new(ErrorCode::ToolExecutionError, cause.message.clone()).with_cause(cause));
-            }
-        };
-        serde_json::from_str(&answer).map_err(|error| wrong_form(port, &error.to_string()))
-    }
+/// Calls a callback whose answer is JSON. `arguments` is the JSON text of the entry's tail.
+pub(super) async fn ask<T: DeserializeOwned>(
+    mailbox: &Arc<Mailbox>,
+    port: &'static str,
+    arguments: &str,
+    cancel: &CancelToken,
+) -> Result<T> {
+    let call = mailbox.call(port, arguments, None);
+    let answer = match until_settled(call, cancel).await? {
+        Answer::Json(json) => json,
+        Answer::Text(text) => return Err(wrong_form(port, &format!("a string \"{text}\""))),
+        Answer::Thrown(cause) => {
+            return Err(Error::new(ErrorCode::ToolExecutionError, cause.message.clone()).with_cause(cause));
+        }
+    };
+    serde_json::from_str(&answer).map_err(|error| wrong_form(port, &error.to_string()))
 }
 
 /// Waits for the answer; a cancellation aborts the callback's signal and goes on waiting, the caller decides how long.
@@ -65,7 +65,7 @@ pub(super) async fn until_settled(mut call: JsCall, cancel: &CancelToken) -> Res
     }
 }
 
-fn wrong_form(port: &str, what: &str) -> Error {
+pub(super) fn wrong_form(port: &str, what: &str) -> Error {
     Error::new(ErrorCode::ToolExecutionError, format!("the {port} handler answered in the wrong form: {what}"))
 }
 
@@ -99,7 +99,7 @@ impl HookPort for JsPorts {
     ) -> BoxFuture<'a, Result<HookOutput>> {
         Box::pin(async move {
             let arguments = format!("\"{}\",{index},{input}", event.as_str());
-            self.ask_text("hook", &arguments, cancel).await
+            ask(&self.mailbox, "hook", &arguments, cancel).await
         })
     }
 }

@@ -1,16 +1,18 @@
 //! A tool written in JavaScript as a tool of the contract. Registry, pipeline and permissions cannot tell.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::js_ports::until_settled;
-use super::mailbox::{Answer, Mailbox};
+use super::js_ports::{ask, until_settled};
+use super::mailbox::{About, Answer, Mailbox};
 use crate::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, Subject,
-    ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
+    AnyTool, Arguments, Behavior, BoxFuture, Exposure, InterruptBehavior, ModelContent, PrepareContext, Prepared,
+    SideEffect, SourceInfo, Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind,
+    ToolOutcome, ToolSpec, ToolSuccess, ToolVerdict,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::permissions::argument_paths;
@@ -40,6 +42,62 @@ struct Definition {
     services: Vec<String>,
     #[serde(default)]
     requires_runtime: bool,
+    #[serde(default)]
+    runtime: Runtime,
+    /// The plugin it belongs to, if any.
+    #[serde(default)]
+    plugin: Option<String>,
+}
+
+/// What only a definition in the runtime protocol can say.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Runtime {
+    is_read_only: Option<bool>,
+    is_concurrency_safe: Option<bool>,
+    is_destructive: Option<bool>,
+    interrupt_behavior: Option<InterruptBehavior>,
+    max_result_size_chars: Option<NonZeroU32>,
+    resolve_behavior: bool,
+    validate: bool,
+    check_permissions: bool,
+}
+
+/// What a resolver said of one call.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Resolved {
+    kind: Option<ToolKind>,
+    side_effect: Option<SideEffect>,
+    is_read_only: Option<bool>,
+    is_concurrency_safe: Option<bool>,
+    is_destructive: Option<bool>,
+    interrupt_behavior: Option<InterruptBehavior>,
+}
+
+impl Resolved {
+    fn over(self, declared: Behavior) -> Behavior {
+        Behavior {
+            kind: self.kind.unwrap_or(declared.kind),
+            side_effect: self.side_effect.unwrap_or(declared.side_effect),
+            read_only: self.is_read_only.unwrap_or(declared.read_only),
+            concurrency_safe: self.is_concurrency_safe.unwrap_or(declared.concurrency_safe),
+            destructive: self.is_destructive.unwrap_or(declared.destructive),
+            interrupt: self.interrupt_behavior.unwrap_or(declared.interrupt),
+        }
+    }
+}
+
+/// What a tool's own check found wrong.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    message: String,
+    model: Option<Value>,
+    display: Option<crate::contract::Display>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    error_type: Option<ToolErrorType>,
 }
 
 /// A built-in tool that was handed in as a definition: it is registered as itself.
@@ -56,36 +114,60 @@ enum Description {
     Structured(ToolDescription),
 }
 
-/// The tools of a Session's options.
+/// The tools of a Session's options, with where they come from.
 ///
 /// # Errors
 /// `TOOL_DEFINITION_ERROR` naming the tool and what is wrong.
-pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<Arc<dyn AnyTool>>> {
-    let bad = |message: String| Error::new(ErrorCode::ToolDefinitionError, message);
-    let list: Vec<Box<RawValue>> =
-        serde_json::from_str(json).map_err(|error| bad(format!("tools must be an array of definitions: {error}")))?;
-    list.iter()
-        .enumerate()
-        .map(|(index, raw)| {
-            if let Ok(Builtin { builtin }) = serde_json::from_str(raw.get()) {
-                return tools::builtin_tools()
-                    .into_iter()
-                    .find(|tool| *tool.spec().name == *builtin)
-                    .ok_or_else(|| bad(format!("tools[{index}]: no built-in tool {builtin}")));
-            }
-            let definition: Definition =
-                serde_json::from_str(raw.get()).map_err(|error| bad(format!("tools[{index}]: {error}")))?;
-            let schema = Schema::compile(definition.parameters.get())
-                .map_err(|error| bad(format!("parameters of tool \"{}\": {error}", definition.name)))?;
-            let tool = JsTool { spec: spec(definition, schema), index, mailbox: Arc::clone(mailbox) };
-            Ok(Arc::new(tool) as Arc<dyn AnyTool>)
-        })
-        .collect()
+pub fn parse_tools(json: &str, mailbox: &Arc<Mailbox>) -> Result<Vec<(Arc<dyn AnyTool>, SourceInfo)>> {
+    let list: Vec<Box<RawValue>> = serde_json::from_str(json)
+        .map_err(|error| refused(format!("tools must be an array of definitions: {error}")))?;
+    list.iter().enumerate().map(|(index, raw)| parse_tool(index, raw.get(), mailbox)).collect()
+}
+
+fn parse_tool(index: usize, json: &str, mailbox: &Arc<Mailbox>) -> Result<(Arc<dyn AnyTool>, SourceInfo)> {
+    if let Ok(Builtin { builtin }) = serde_json::from_str(json) {
+        let tool = tools::builtin_tools()
+            .into_iter()
+            .find(|tool| *tool.spec().name == *builtin)
+            .ok_or_else(|| refused(format!("tools[{index}]: no built-in tool {builtin}")))?;
+        return Ok((tool, SourceInfo::custom()));
+    }
+    let definition: Definition =
+        serde_json::from_str(json).map_err(|error| refused(format!("tools[{index}]{}: {error}", named(json))))?;
+    let schema = Schema::compile(definition.parameters.get())
+        .map_err(|error| refused(format!("parameters of tool \"{}\": {error}", definition.name)))?;
+    let source = definition.plugin.as_deref().map_or_else(SourceInfo::custom, SourceInfo::plugin);
+    let Runtime { resolve_behavior, validate, check_permissions, .. } = definition.runtime;
+    let mailbox = Arc::clone(mailbox);
+    let spec = spec(definition, schema);
+    let tool = JsTool { spec, index, mailbox, resolve_behavior, validate, check_permissions };
+    Ok((Arc::new(tool), source))
+}
+
+/// The name of a definition that cannot be read, where that much can.
+fn named(json: &str) -> String {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str(json).map_or_else(|_| String::new(), |Named { name }| format!(" (\"{name}\")"))
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorCode::ToolDefinitionError, message)
 }
 
 fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
     let kind = definition.kind.unwrap_or(ToolKind::Execute);
-    let behavior = Behavior::of(kind).with_side_effect(definition.side_effect.unwrap_or(SideEffect::NonIdempotent));
+    let declared = Behavior::of(kind).with_side_effect(definition.side_effect.unwrap_or(SideEffect::NonIdempotent));
+    let runtime = definition.runtime;
+    let behavior = Behavior {
+        read_only: runtime.is_read_only.unwrap_or(declared.read_only),
+        concurrency_safe: runtime.is_concurrency_safe.unwrap_or(declared.concurrency_safe),
+        destructive: runtime.is_destructive.unwrap_or(false),
+        interrupt: runtime.interrupt_behavior.unwrap_or(InterruptBehavior::Block),
+        ..declared
+    };
     let description = match definition.description {
         Description::Text(text) => text,
         Description::Structured(parts) => parts.render(),
@@ -97,6 +179,7 @@ fn spec(definition: Definition, schema: Arc<Schema>) -> ToolSpec {
         exposure: definition.exposure.unwrap_or_default(),
         services: definition.services,
         requires_runtime: definition.requires_runtime,
+        max_result_chars: runtime.max_result_size_chars.map(|chars| chars.get() as usize),
         ..ToolSpec::new(definition.name, description, schema, behavior)
     }
 }
@@ -106,6 +189,41 @@ struct JsTool {
     /// Place in the facade's list of definitions.
     index: usize,
     mailbox: Arc<Mailbox>,
+    resolve_behavior: bool,
+    validate: bool,
+    check_permissions: bool,
+}
+
+impl JsTool {
+    /// The tool's own check.
+    async fn check(&self, arguments: &Arguments, cx: &PrepareContext) -> std::result::Result<(), ToolFailure> {
+        let mode = serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned());
+        let tail = format!("{},{},{mode}", self.index, arguments.to_json());
+        let invalid = |message: String| {
+            ToolError::new(ToolErrorType::ValidationError, message).with_code("TOOL_VALIDATION_ERROR")
+        };
+        match ask::<Option<Found>>(&self.mailbox, "validate", &tail, &cx.cancel).await {
+            Ok(None) => Ok(()),
+            Ok(Some(Found { message, model, display, metadata, error_type })) => {
+                let mut error = invalid(message.clone());
+                error.kind = error_type.unwrap_or(error.kind);
+                let model = model.map_or(ModelContent::Text(message), ModelContent::from);
+                Err(ToolFailure { display, metadata, ..ToolFailure::new(model, error) })
+            }
+            Err(error) => Err(invalid(format!("the check of {} failed: {}", self.spec.name, error.message)).into()),
+        }
+    }
+
+    /// What this call does.
+    async fn resolve(&self, arguments: &Arguments, cx: &PrepareContext) -> Behavior {
+        let declared = self.spec.behavior;
+        let tail = format!("{},{}", self.index, arguments.to_json());
+        let said = ask::<Resolved>(&self.mailbox, "behavior", &tail, &cx.cancel).await;
+        if let Err(error) = &said {
+            tracing::warn!(tool = %self.spec.name, %error, "resolveBehavior failed; the call counts as executing");
+        }
+        declared.narrowed(said.ok().map(|said| said.over(declared)))
+    }
 }
 
 impl AnyTool for JsTool {
@@ -116,13 +234,41 @@ impl AnyTool for JsTool {
     fn prepare<'a>(
         &'a self,
         arguments: Arguments,
-        _: &'a PrepareContext,
+        cx: &'a PrepareContext,
     ) -> BoxFuture<'a, std::result::Result<Prepared, ToolFailure>> {
         let subject = Subject { affected_paths: argument_paths(&arguments.object), ..Subject::default() };
-        Box::pin(std::future::ready(Ok(Prepared { arguments, behavior: self.spec.behavior, subject })))
+        if !self.validate && !self.resolve_behavior {
+            return Box::pin(std::future::ready(Ok(Prepared { arguments, behavior: self.spec.behavior, subject })));
+        }
+        Box::pin(async move {
+            if self.validate {
+                self.check(&arguments, cx).await?;
+            }
+            let behavior = if self.resolve_behavior { self.resolve(&arguments, cx).await } else { self.spec.behavior };
+            Ok(Prepared { arguments, behavior, subject })
+        })
+    }
+
+    fn judges_itself(&self) -> bool {
+        self.check_permissions
+    }
+
+    fn permission<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, std::result::Result<ToolVerdict, ToolError>> {
+        let mode = serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned());
+        let tail = format!("{},{},{mode}", self.index, arguments.to_json());
+        Box::pin(async move {
+            ask(&self.mailbox, "checkPermissions", &tail, &cx.cancel)
+                .await
+                .map_err(|error| ToolError::new(ToolErrorType::PermissionDenied, error.message))
+        })
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+        let cx = Arc::new(cx);
         Box::pin(async move {
             let message = cx.message_id.as_ref().map_or("", |id| id.as_str());
             let tail = [
@@ -133,7 +279,7 @@ impl AnyTool for JsTool {
                 serde_json::to_string(&cx.permission_mode).unwrap_or_else(|_| "null".to_owned()),
             ]
             .join(",");
-            let call = self.mailbox.call("tool", &tail, Some(Arc::clone(&cx.yields)));
+            let call = self.mailbox.call("tool", &tail, Some(About::Tool(Arc::clone(&cx))));
             match until_settled(call, &cx.cancel).await {
                 Ok(Answer::Text(text)) => ToolOutcome::Success(success(ModelContent::Text(text))),
                 Ok(Answer::Json(json)) => outcome(json),
@@ -152,7 +298,7 @@ fn success(model: ModelContent) -> ToolSuccess {
 }
 
 /// JSON text of a plain result, or of a whole `ToolResult` behind the facade's mark.
-fn outcome(json: String) -> ToolOutcome {
+pub(super) fn outcome(json: String) -> ToolOutcome {
     match json.strip_prefix('\u{1}') {
         None => match RawValue::from_string(json) {
             Ok(raw) => ToolOutcome::Success(success(ModelContent::Json(raw))),
@@ -215,6 +361,7 @@ impl From<WholeResult> for ToolOutcome {
                     kind: error.r#type,
                     code: error.code,
                     details: error.details,
+                    terminal: false,
                 },
                 metadata,
             }),
@@ -236,6 +383,6 @@ fn broken(why: &str) -> ToolFailure {
     )
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }

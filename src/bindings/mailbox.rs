@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::env::EnvPort;
-use crate::contract::YieldSink;
+use crate::contract::{ContextSnapshot, ToolContext, YieldSink};
 use crate::error::{Cause, Error, ErrorCode};
+use crate::pipeline::CoreCall;
 
 /// Kinds of entries; `js/mailbox.js` reads them.
 mod entry {
@@ -34,9 +35,44 @@ pub enum Answer {
     Thrown(Cause),
 }
 
+/// What a callback is about.
+#[derive(Clone)]
+pub enum About {
+    /// A tool that runs.
+    Tool(Arc<ToolContext>),
+    /// A tool call that middleware is around.
+    Around {
+        /// The call itself.
+        core: Arc<CoreCall>,
+        /// Where yields of the middleware go.
+        yields: Arc<dyn YieldSink>,
+        /// Runtime context of the call.
+        snapshot: Arc<ContextSnapshot>,
+    },
+}
+
+impl About {
+    /// Where yields go.
+    pub fn yields(&self) -> Arc<dyn YieldSink> {
+        match self {
+            Self::Tool(tool) => Arc::clone(&tool.yields),
+            Self::Around { yields, .. } => Arc::clone(yields),
+        }
+    }
+
+    /// Runtime context of the call.
+    pub fn snapshot(&self) -> Arc<ContextSnapshot> {
+        match self {
+            Self::Tool(tool) => Arc::clone(&tool.snapshot),
+            Self::Around { snapshot, .. } => Arc::clone(snapshot),
+        }
+    }
+}
+
 struct Waiting {
     answer: oneshot::Sender<Answer>,
-    yields: Option<Arc<dyn YieldSink>>,
+    /// What the facade may ask about while the callback runs.
+    about: Option<About>,
 }
 
 #[derive(Default)]
@@ -102,14 +138,14 @@ impl Mailbox {
     }
 
     /// Calls a callback: `arguments` is JSON text of the entry's tail, for instance `3,{"a":1},"call_1"`.
-    pub fn call(self: &Arc<Self>, port: &str, arguments: &str, yields: Option<Arc<dyn YieldSink>>) -> JsCall {
+    pub fn call(self: &Arc<Self>, port: &str, arguments: &str, about: Option<About>) -> JsCall {
         let (answer, receiver) = oneshot::channel();
         let id = {
             let mut state = self.lock();
             state.next_call = state.next_call.wrapping_add(1);
             let id = state.next_call;
             if !state.closed {
-                state.calls.insert(id, Waiting { answer, yields });
+                state.calls.insert(id, Waiting { answer, about });
             }
             id
         };
@@ -126,9 +162,9 @@ impl Mailbox {
         waiting.is_some_and(|waiting| waiting.answer.send(answer).is_ok())
     }
 
-    /// Where the yields of a call go.
-    pub fn yields_of(&self, id: u32) -> Option<Arc<dyn YieldSink>> {
-        self.lock().calls.get(&id).and_then(|waiting| waiting.yields.clone())
+    /// What a callback that still runs is about.
+    pub fn about(&self, id: u32) -> Option<About> {
+        self.lock().calls.get(&id).and_then(|waiting| waiting.about.clone())
     }
 
     /// How many calls wait for JavaScript.

@@ -3,11 +3,15 @@
 //! Every function is synchronous. What takes time answers later through the mailbox of its Session ([`mailbox`]), so
 //! that no native future ever outlives its environment. All functions contain panics.
 
+mod call_context;
 mod direct;
 mod env;
 mod error;
+mod js_around;
+mod js_model;
 mod js_ports;
 mod js_tool;
+mod limiter;
 mod mailbox;
 mod policy;
 mod script;

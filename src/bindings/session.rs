@@ -11,16 +11,20 @@ use serde_json::{Value, json};
 
 use super::env::NativeEnv;
 use super::error::thrown;
+use super::js_around::{JsLifecycle, JsMiddleware};
+use super::js_model;
 use super::js_ports::JsPorts;
 use super::js_tool::parse_tools;
+use super::limiter::NativeLimiter;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::{ToolEffect, ToolYield};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::permissions::PermissionUpdates;
+use crate::providers::external::Exchanges;
 use crate::providers::{self, ProviderConfig};
 use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Session, SessionConfig};
 
@@ -34,11 +38,13 @@ const ENDED: u32 = u32::MAX;
 
 /// What the facade holds for a Session.
 pub struct NativeSession {
-    session: Arc<Session>,
-    mailbox: Arc<Mailbox>,
+    pub(super) session: Arc<Session>,
+    pub(super) mailbox: Arc<Mailbox>,
     /// The last request that was started, for polling it in place.
     task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
+    /// Model calls that middleware answers, where there is any.
+    pub(super) exchanges: Option<Arc<Exchanges>>,
 }
 
 /// What the facade holds for the stream of one request. A Session may have several: one that is read late stays whole.
@@ -62,7 +68,7 @@ impl Drop for NativeSession {
     }
 }
 
-fn js<T>(result: Result<T>) -> napi::Result<T> {
+pub(super) fn js<T>(result: Result<T>) -> napi::Result<T> {
     result.map_err(|error| thrown(&error))
 }
 
@@ -75,10 +81,16 @@ struct Wiring {
     permission: bool,
     #[serde(default)]
     confirmation: bool,
+    #[serde(default)]
+    tool_middleware: bool,
+    #[serde(default)]
+    tool_lifecycle: bool,
+    #[serde(default)]
+    model: bool,
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
-/// provider; `parent` is the Session to continue from.
+/// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
 pub fn open_session(
     env: &External<NativeEnv>,
@@ -88,19 +100,21 @@ pub fn open_session(
     tools: String,
     script: Option<&External<NativeScript>>,
     parent: Option<&External<NativeSession>>,
+    limiter: Option<&External<NativeLimiter>>,
 ) -> napi::Result<External<NativeSession>> {
     let wiring: Wiring = serde_json::from_str(&wiring).map_err(|e| thrown(&Error::internal(e.to_string())))?;
+    let provider: ProviderConfig = serde_json::from_str(&provider)
+        .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
     let model = match script {
         Some(handle) => handle.script.model(),
-        None => {
-            let provider: ProviderConfig = serde_json::from_str(&provider)
-                .map_err(|error| thrown(&Error::config(format!("provider is no connection configuration: {error}"))))?;
-            js(providers::open(&provider))?
-        }
+        None => js(providers::open(&provider))?,
     };
+    let silence = js(provider.timeouts())?.stream_idle;
     let config = js(SessionConfig::parse(&options))?;
     let mailbox = env.port.open(wiring.key);
     let ports = Arc::new(JsPorts::new(Arc::clone(&mailbox)));
+    let middleware = wiring.model.then(|| js_model::middleware(&mailbox, silence));
+    let exchanges = middleware.as_ref().map(|middleware| Arc::clone(&middleware.exchanges));
     let parts = parse_tools(&tools, &mailbox).and_then(|tools| {
         config.into_parts(
             SessionId::generate(),
@@ -110,11 +124,15 @@ pub fn open_session(
                 permission: wiring.permission.then(|| ports.clone() as _),
                 confirmation: wiring.confirmation.then(|| ports.clone() as _),
                 hooks: Some(ports),
+                middleware: wiring.tool_middleware.then(|| Arc::new(JsMiddleware::new(Arc::clone(&mailbox))) as _),
+                log: None,
+                lifecycle: wiring.tool_lifecycle.then(|| Arc::new(JsLifecycle::new(Arc::clone(&mailbox))) as _),
+                model: middleware,
             },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
     });
-    let parts = match parts {
+    let mut parts = match parts {
         Ok(parts) => {
             if let Some(parent) = parent {
                 parts.pipeline.inherit_denials(parent.session.pipeline());
@@ -126,11 +144,19 @@ pub fn open_session(
             return Err(thrown(&error));
         }
     };
+    if let Some(shared) = limiter {
+        parts.pipeline = parts.pipeline.with_limiter(Arc::clone(&shared.limiter));
+    }
+    let mut session = Session::new(parts);
+    if let Some(parent) = parent {
+        session.inherit_effects(&parent.session);
+    }
     Ok(External::new(NativeSession {
-        session: Arc::new(Session::new(parts)),
+        session: Arc::new(session),
         mailbox,
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
+        exchanges,
     }))
 }
 
@@ -323,17 +349,23 @@ pub fn refill(handle: &External<NativeSession>) {
     handle.inline_left.store(INLINE_BUDGET, Ordering::Relaxed);
 }
 
+/// A yield as the facade sends it, read as a value first: its errors then name a field, not a place in the text.
+fn parse_yield(item: &str) -> Result<ToolYield> {
+    serde_json::from_str::<Value>(item)
+        .and_then(serde_json::from_value)
+        .map_err(|error| Error::new(ErrorCode::InvalidToolYield, format!("the tool yielded what it may not: {error}")))
+}
+
 /// Hands over one yield of a running generator tool; completes `operation` when it was published and there is room.
 #[napi(catch_unwind)]
 pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
-    let item: ToolYield = serde_json::from_str(&item)
-        .map_err(|error| thrown(&Error::config(format!("a tool yielded something that is no ToolYield: {error}"))))?;
+    let item = js(parse_yield(&item))?;
     if let ToolYield::Effect { effect: ToolEffect::PermissionUpdates { updates } } = &item {
         // Said to the tool while it can still be: a denial that is not understood must not be lost in silence.
         js(PermissionUpdates::parse(updates))?;
     }
     let mailbox = Arc::clone(&handle.mailbox);
-    let yields = mailbox.yields_of(call);
+    let yields = mailbox.about(call).map(|about| about.yields());
     let work = async move {
         if let Some(yields) = yields {
             yields.emit(item).await;
@@ -350,13 +382,6 @@ pub fn messages(handle: &External<NativeSession>) -> napi::Result<String> {
     let messages = handle.session.conversation().snapshot();
     let list: Vec<&crate::model::Message> = messages.iter().map(AsRef::as_ref).collect();
     serde_json::to_string(&list).map_err(|error| thrown(&Error::internal(error.to_string())))
-}
-
-/// The runtime context of the request under way as JSON text.
-#[napi(catch_unwind)]
-pub fn snapshot(handle: &External<NativeSession>) -> napi::Result<String> {
-    let snapshot = js(handle.session.snapshot())?;
-    serde_json::to_string(&*snapshot).map_err(|error| thrown(&Error::internal(error.to_string())))
 }
 
 /// Tool calls and number of turns of the last request as JSON text.

@@ -65,6 +65,8 @@ pub struct PrepareContext {
     pub session_id: Option<SessionId>,
     /// Roots, working directory and environment.
     pub snapshot: Arc<ContextSnapshot>,
+    /// Mode the call will be judged in.
+    pub permission_mode: PermissionMode,
     /// Fires when the call is cancelled.
     pub cancel: CancelToken,
 }
@@ -131,7 +133,8 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&CancelToken) -> T + Send + 'static,
 ) -> Result<T, ToolError> {
     let token = cancel.clone();
-    tokio::task::spawn_blocking(move || work(&token)).await.map_err(|failure| {
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(|| work(&token))).await.map_err(|failure| {
         ToolError::new(ToolErrorType::ExecutionError, format!("internal failure in the tool: {failure}"))
             .with_code("INTERNAL")
     })

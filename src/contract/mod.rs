@@ -4,6 +4,8 @@
 mod behavior;
 mod catalog;
 mod context;
+mod effects;
+mod lease;
 mod result;
 mod spec;
 mod tool;
@@ -12,7 +14,12 @@ mod yields;
 pub use behavior::{Behavior, InterruptBehavior, SideEffect, ToolKind};
 pub use catalog::{CatalogEntry, ToolCatalog, ToolServices};
 pub use context::{ContextSnapshot, FilesystemCapability, PermissionMode, PrepareContext, ToolContext};
+pub use effects::{
+    ContextPatch, MalformedEffect, ModelOverride, PatchScope, PromptHook, RuntimePatch, SkillInfo, ToolDiscovery,
+    ToolEffect, ToolPolicy, ToolSelector,
+};
+pub use lease::ExecutionLease;
 pub use result::{Display, Metadata, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 pub use spec::{Exposure, ExposureMode, SourceInfo, SourceKind, ToolDescription, ToolSpec, TrustLevel};
-pub use tool::{AnyTool, Arguments, BoxFuture, Prepared, Rewrites, Subject, Tool};
-pub use yields::{ToolEffect, ToolYield, YieldSink};
+pub use tool::{AnyTool, Arguments, BoxFuture, Prepared, Rewrites, Subject, Tool, ToolVerdict};
+pub use yields::{ToolYield, YieldSink};

@@ -22,6 +22,20 @@ pub enum ToolErrorType {
     NetworkError,
 }
 
+impl ToolErrorType {
+    /// The public text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ValidationError => "validation_error",
+            Self::PermissionDenied => "permission_denied",
+            Self::ExecutionError => "execution_error",
+            Self::Interrupted => "interrupted",
+            Self::TimeoutError => "timeout_error",
+            Self::NetworkError => "network_error",
+        }
+    }
+}
+
 /// What went wrong in a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,12 +51,24 @@ pub struct ToolError {
     /// Facts as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// Whether nothing may run after it in the same Session, because it is not known what still runs. See
+    /// [`ToolError::terminal`].
+    #[serde(skip)]
+    pub terminal: bool,
 }
 
 impl ToolError {
     /// An error of a class.
     pub fn new(kind: ToolErrorType, message: impl Into<String>) -> Self {
-        Self { message: message.into(), kind, code: None, details: None }
+        Self { message: message.into(), kind, code: None, details: None, terminal: false }
+    }
+
+    /// Marks an error after which the Session must not run another tool: the work cannot be shown to have ended, or
+    /// the right to act was lost. Every later call fails with it.
+    #[must_use]
+    pub fn terminal(mut self) -> Self {
+        self.terminal = true;
+        self
     }
 
     /// With a stable code.

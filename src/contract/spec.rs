@@ -80,6 +80,11 @@ impl SourceInfo {
     pub fn custom() -> Self {
         Self { kind: SourceKind::Custom, trust_level: TrustLevel::Workspace, source_id: "session".into() }
     }
+
+    /// Tools handed to a Session by a plugin.
+    pub fn plugin(name: &str) -> Self {
+        Self { source_id: format!("plugin:{name}").into(), ..Self::custom() }
+    }
 }
 
 /// A structured description, rendered for the model by [`ToolDescription::render`].

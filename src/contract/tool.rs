@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -110,6 +111,32 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolSuccess, ToolFailure>> + Send;
 }
 
+/// What a tool itself says about one of its calls, before anybody else does.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "behavior", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum ToolVerdict {
+    /// The tool has nothing against it; others still judge.
+    Allow {
+        /// Fields to merge into the input; it is prepared again.
+        #[serde(default)]
+        updated_input: Option<Map<String, Value>>,
+    },
+    /// It must not run.
+    Deny {
+        /// Why, for the model.
+        message: String,
+        /// End the request after this call.
+        #[serde(default)]
+        interrupt: bool,
+    },
+    /// A person has to confirm it, whatever the mode.
+    Ask {
+        /// Why.
+        #[serde(default)]
+        message: Option<String>,
+    },
+}
+
 /// A call that is ready to be judged.
 #[derive(Debug, Clone)]
 pub struct Prepared {
@@ -135,6 +162,28 @@ pub trait AnyTool: Send + Sync + 'static {
         arguments: Arguments,
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>>;
+
+    /// Whether [`AnyTool::permission`] has anything to say.
+    fn judges_itself(&self) -> bool {
+        false
+    }
+
+    /// What the tool itself says about a call whose arguments match.
+    fn permission<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        cx: &'a PrepareContext,
+    ) -> BoxFuture<'a, Result<ToolVerdict, ToolError>> {
+        let _ = (arguments, cx);
+        Box::pin(std::future::ready(Ok(ToolVerdict::Allow { updated_input: None })))
+    }
+
+    /// Behaviour of a call with these arguments, never more than declared. Arguments nothing can be said about count as
+    /// [`Behavior::unknown`].
+    fn behavior_of(&self, arguments: &Arguments) -> Behavior {
+        let _ = arguments;
+        self.spec().behavior
+    }
 
     /// Does the work; see [`Tool::execute`].
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome>;
@@ -162,9 +211,17 @@ impl<T: Tool> AnyTool for T {
                 }
                 params = parse(&arguments)?;
             }
+            let behavior = resolved(self, &params);
             let subject = Subject { given_paths, ..self.subject(&params) };
-            Ok(Prepared { behavior: self.behavior(&params), subject, arguments })
+            Ok(Prepared { behavior, subject, arguments })
         })
+    }
+
+    fn behavior_of(&self, arguments: &Arguments) -> Behavior {
+        match parse(arguments) {
+            Ok(params) => resolved(self, &params),
+            Err(_) => Tool::spec(self).behavior.unknown(),
+        }
     }
 
     fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
@@ -175,6 +232,16 @@ impl<T: Tool> AnyTool for T {
             }
         })
     }
+}
+
+/// What the tool says of this call, held against its declaration.
+fn resolved<T: Tool>(tool: &T, params: &T::Params) -> Behavior {
+    let declared = Tool::spec(tool).behavior;
+    let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tool.behavior(params)));
+    if said.is_err() {
+        tracing::error!(tool = %Tool::spec(tool).name, "the tool cannot say what this call does");
+    }
+    declared.narrowed(said.ok())
 }
 
 fn parse<P: DeserializeOwned>(arguments: &Arguments) -> Result<P, ToolFailure> {

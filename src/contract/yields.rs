@@ -6,31 +6,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An effect on the Session, applied by the Session for calls that end in success.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum ToolEffect {
-    /// Tool policy, discovery, model, prompt, environment or hooks.
-    RuntimePatch {
-        /// The patch.
-        patch: Value,
-    },
-    /// Runtime context.
-    ContextPatch {
-        /// The patch.
-        patch: Value,
-    },
-    /// Messages to append after the turn's tool results.
-    NewMessages {
-        /// `ModelMessage[]`.
-        messages: Value,
-    },
-    /// Permission rules to add or remove.
-    PermissionUpdates {
-        /// `PermissionUpdate[]`.
-        updates: Value,
-    },
-}
+use super::effects::ToolEffect;
 
 /// One yield of a running tool, in the public shape (`{kind: 'progress' | 'message' | 'effect', …}`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::event::{HookCounts, HookEvent, HookOutput, HookPort};
 use crate::error::{Error, ErrorCode};
@@ -80,6 +81,20 @@ impl Hooks {
         cancel: &CancelToken,
     ) -> Result<Vec<HookOutput>, HookFailure> {
         let Some(port) = self.port.as_ref().filter(|_| self.has(event)) else { return Ok(Vec::new()) };
+        let span = tracing::debug_span!("hooks", event = event.as_str());
+        let started = Instant::now();
+        let done = self.run_callbacks(port, event, fields, cancel).instrument(span.clone()).await;
+        span.in_scope(|| note(&done, started.elapsed()));
+        done
+    }
+
+    async fn run_callbacks(
+        &self,
+        port: &Arc<dyn HookPort>,
+        event: HookEvent,
+        fields: Map<String, Value>,
+        cancel: &CancelToken,
+    ) -> Result<Vec<HookOutput>, HookFailure> {
         if let Some(name) = self.gate.pending().first() {
             return Err(HookFailure::Failed(Error::new(
                 ErrorCode::SessionBusy,
@@ -167,5 +182,18 @@ impl Hooks {
         input.insert("sessionId".to_owned(), Value::String(self.session.to_string()));
         input.extend(fields);
         Value::Object(input).to_string().into()
+    }
+}
+
+/// How the callbacks of an event ended, for the log: not what they answered.
+fn note(done: &Result<Vec<HookOutput>, HookFailure>, took: Duration) {
+    let duration_ms = took.as_secs_f64() * 1000.0;
+    match done {
+        Ok(_) => tracing::debug!(outcome = "ok", duration_ms, "hooks ended: ok"),
+        Err(HookFailure::Cancelled) => tracing::debug!(outcome = "cancelled", duration_ms, "hooks ended: cancelled"),
+        Err(HookFailure::Failed(error)) => {
+            let (error_code, reason) = (error.code.as_str(), error.message.as_str());
+            tracing::debug!(outcome = "error", error_code, reason, duration_ms, "hooks ended: error");
+        }
     }
 }

@@ -15,6 +15,8 @@ pub enum CancelReason {
     Close,
     /// A deadline passed.
     Deadline,
+    /// A new instruction of the caller takes over.
+    Steered,
     /// The owner of the work is gone (its environment ended).
     Gone,
 }
@@ -25,6 +27,7 @@ impl fmt::Display for CancelReason {
             Self::Abort => "the request was aborted",
             Self::Close => "the session is closing",
             Self::Deadline => "the deadline passed",
+            Self::Steered => "Interrupted by a new instruction",
             Self::Gone => "the owner of the work is gone",
         })
     }

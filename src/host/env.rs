@@ -1,12 +1,20 @@
 //! The process environment, captured at a moment when reading it is safe, and handed in from there.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A copy of the process environment.
 #[derive(Debug, Clone, Default)]
 pub struct EnvSnapshot {
     vars: Arc<[(OsString, OsString)]>,
+}
+
+/// Where the system keeps temporary files.
+///
+/// Contract: as for [`EnvSnapshot::capture`], which variable says so is read here.
+pub fn temp_dir() -> PathBuf {
+    std::env::temp_dir()
 }
 
 impl EnvSnapshot {

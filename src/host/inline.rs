@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tracing::Span;
 
 use super::runtime::Tasks;
 
@@ -28,6 +29,8 @@ struct Shared {
     future: Mutex<Option<BoxedTask>>,
     flags: AtomicU8,
     notify: Notify,
+    /// Where the task was started; whoever polls it speaks from there.
+    span: Span,
 }
 
 impl Wake for Shared {
@@ -57,6 +60,7 @@ impl InlineTask {
             future: Mutex::new(Some(Box::pin(work))),
             flags: AtomicU8::new(WOKEN),
             notify: Notify::new(),
+            span: Span::current(),
         });
         shared.notify.notify_one();
         let runner = Arc::clone(&shared);
@@ -108,6 +112,7 @@ impl InlineTask {
 /// polls may be the caller's own.
 fn poll(shared: &Arc<Shared>, slot: &mut Option<BoxedTask>) -> bool {
     let Some(future) = slot else { return true };
+    let _inside = shared.span.enter();
     shared.flags.fetch_and(!WOKEN, Ordering::AcqRel);
     let waker = Waker::from(Arc::clone(shared));
     let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));

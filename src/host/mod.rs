@@ -5,6 +5,7 @@ pub mod cleanup;
 pub mod clock;
 pub mod env;
 pub mod inline;
+pub mod log;
 pub mod runtime;
 
 pub use cancel::{CancelReason, CancelToken};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 /// Upper limit of threads for file reads, search, diff and other blocking jobs.
 const MAX_BLOCKING_THREADS: usize = 64;
@@ -41,7 +42,8 @@ pub fn handle() -> io::Result<Handle> {
     RUNTIME.get().map(|runtime| runtime.handle().clone()).ok_or_else(|| io::Error::other("runtime was not stored"))
 }
 
-/// The tasks of one owner (a Session, a direct tool call). Closing waits for them and refuses new ones.
+/// The tasks of one owner (a Session, a direct tool call). Closing waits for them and refuses new ones. A task belongs to
+/// the span it was started in, so that what it says reaches the log of its Session.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
@@ -59,7 +61,7 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn(work)
+        self.tracker.spawn(work.in_current_span())
     }
 
     /// Spawns on the given runtime, for callers outside of it.
@@ -68,7 +70,7 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn_on(work, handle)
+        self.tracker.spawn_on(work.in_current_span(), handle)
     }
 
     /// How many tasks are alive.

@@ -56,4 +56,6 @@ id_types! {
     ToolUseId, "call_";
     /// One question to whoever confirms.
     PermissionRequestId, "perm_";
+    /// One run of a tool call through the pipeline; never the same twice, unlike what models name calls.
+    ExecutionId, "exec_";
 }

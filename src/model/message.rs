@@ -87,6 +87,16 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+/// Where a message comes from that neither the user nor the model wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum Provenance {
+    /// The list of tools that can be discovered.
+    Catalog,
+    /// An effect of a tool.
+    ToolInjection,
+}
+
 /// One message of a conversation.
 #[derive(Debug)]
 pub struct Message {
@@ -104,6 +114,8 @@ pub struct Message {
     pub tool_call_id: Option<String>,
     /// For role tool: name of the tool.
     pub name: Option<String>,
+    /// Set for what neither the user nor the model wrote; models are not told.
+    pub provenance: Option<Provenance>,
     /// Encoding cache: the message as wire JSON, made once by the provider's request builder.
     /// A Session has one wire format for its whole life, so one slot is enough.
     wire: OnceLock<Box<str>>,
@@ -119,6 +131,7 @@ impl Message {
             tool_calls: Vec::new(),
             tool_call_id: None,
             name: None,
+            provenance: None,
             wire: OnceLock::new(),
         }
     }
@@ -172,6 +185,9 @@ impl Serialize for Message {
         }
         if !self.tool_calls.is_empty() {
             map.serialize_entry("tool_calls", &self.tool_calls)?;
+        }
+        if let Some(provenance) = &self.provenance {
+            map.serialize_entry("provenance", provenance)?;
         }
         map.end()
     }

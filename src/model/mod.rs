@@ -6,6 +6,6 @@ mod message;
 mod usage;
 
 pub use events::{ResultSubtype, SessionEvent};
-pub use ids::{InputId, MessageId, PermissionRequestId, RequestId, SessionId, ToolUseId};
-pub use message::{Content, ContentPart, ImageUrl, Message, Role, ToolCall};
+pub use ids::{ExecutionId, InputId, MessageId, PermissionRequestId, RequestId, SessionId, ToolUseId};
+pub use message::{Content, ContentPart, ImageUrl, Message, Provenance, Role, ToolCall};
 pub use usage::{ModelUsage, TokenUsage};

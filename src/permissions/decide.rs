@@ -82,6 +82,8 @@ pub struct Known {
     pub allowed: bool,
     /// Why its paths should not be touched silently.
     pub sensitive: Option<String>,
+    /// Why the tool itself wants it confirmed.
+    pub tool: Option<String>,
 }
 
 /// Who answered.
@@ -112,7 +114,8 @@ pub enum Outcome {
 /// Decides.
 ///
 /// - A denial of whoever answered is final.
-/// - A rule that asks is obeyed in every mode and whatever a handler allows, unless the Session has an approval.
+/// - A tool that asks, and a rule that asks, are obeyed in every mode and whatever a handler allows, unless the Session
+///   has an approval.
 /// - What asks otherwise, the mode table or a handler, is settled by a rule that allows or by an approval.
 /// - Sensitive paths ask where there is no handler. Only an approval of exactly this call, or a rule of the application
 ///   that names what it is about, settles that.
@@ -133,6 +136,11 @@ pub fn decide(known: &Known, answer: Answer) -> Outcome {
         && !approved
     {
         reasons.add(Source::Rule, reason);
+    }
+    if let Some(reason) = &known.tool
+        && !approved
+    {
+        reasons.add(Source::Tool, reason);
     }
     if let Some(reason) = &known.sensitive
         && by_mode
@@ -177,6 +185,15 @@ mod tests {
             (allowed(), ["run", "run", "run", "run", "deny: no"]),
             (Known { listed: ask(), ..approved() }, ["run", "run", "run", "run", "deny: no"]),
             (Known { listed: ask(), ..allowed() }, ["run", "run", "run", "run", "deny: no"]),
+            (
+                Known { tool: Some("tool".into()), ..Known::default() },
+                ["tool", "tool+mode", "tool", "tool+handler", "deny: no"],
+            ),
+            (Known { tool: Some("tool".into()), ..approved() }, ["run", "run", "run", "run", "deny: no"]),
+            (
+                Known { tool: Some("tool".into()), listed: rule(true), ..Known::default() },
+                ["tool", "tool", "tool", "tool", "deny: no"],
+            ),
             (Known { sensitive: key(), ..Known::default() }, ["key", "key+mode", "run", "handler", "deny: no"]),
             (
                 Known { sensitive: key(), listed: ask(), ..Known::default() },

@@ -154,7 +154,7 @@ impl PermissionDecision {
 pub struct ConfirmationRequest {
     /// Always `permission` here.
     pub r#type: &'static str,
-    /// Id of the question.
+    /// Id of the question: the one an observer of durable boundaries gave it, where there is one.
     pub permission_request_id: PermissionRequestId,
     /// Resolved kind.
     pub kind: ToolKind,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{CallContext, Pipeline};
-use crate::contract::{CatalogEntry, PermissionMode, ToolCatalog};
+use crate::contract::{CatalogEntry, ToolCatalog};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
 struct Discoverable {
@@ -19,10 +19,9 @@ impl Pipeline {
 
 impl ToolCatalog for Discoverable {
     fn discoverable(&self) -> Vec<CatalogEntry> {
-        let plan = self.exposure.mode == PermissionMode::Plan;
         self.registry
             .iter()
-            .filter(|tool| self.exposure.is_discoverable(tool) && (!plan || tool.spec().behavior.read_only))
+            .filter(|tool| self.exposure.is_discoverable(tool))
             .map(|tool| {
                 let spec = tool.spec();
                 CatalogEntry {

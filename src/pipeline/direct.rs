@@ -27,8 +27,12 @@ pub async fn run_direct(tool: &dyn AnyTool, params: Value, cx: ToolContext) -> R
         let error = ToolError::new(ToolErrorType::Interrupted, "the operation was aborted before it began");
         return Ok(ToolOutcome::Error(error.with_code("ABORT").into()));
     }
-    let prepare =
-        PrepareContext { session_id: cx.session_id.clone(), snapshot: cx.snapshot.clone(), cancel: cx.cancel.clone() };
+    let prepare = PrepareContext {
+        session_id: cx.session_id.clone(),
+        snapshot: cx.snapshot.clone(),
+        permission_mode: cx.permission_mode,
+        cancel: cx.cancel.clone(),
+    };
     match tool.prepare(Arguments::from_object(object), &prepare).await {
         Ok(prepared) => Ok(tool.execute(prepared.arguments, cx).await),
         Err(failure) => Ok(ToolOutcome::Error(failure)),

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use super::schedule::Scheduled;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
-    BoxFuture, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolServices, YieldSink,
+    BoxFuture, InterruptBehavior, ToolContext, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolServices,
+    YieldSink,
 };
 use crate::host::{CancelReason, CancelToken};
 use crate::model::ToolUseId;
@@ -31,6 +32,7 @@ impl Pipeline {
             yields,
         };
         let name = Arc::clone(&tool.spec().name);
+        let interrupt = prepared.behavior.interrupt;
         let input = prepared.arguments.to_json();
         let started = Instant::now();
         // The leases belong to the work, not to this stage: what ignores its cancellation keeps its slot and its file.
@@ -39,7 +41,11 @@ impl Pipeline {
             drop(leases);
             outcome.unwrap_or_else(ToolOutcome::Error)
         });
-        let outcome = self.bounded(&name, work, &cancel, cx).await;
+        let steer = match interrupt {
+            InterruptBehavior::Cancel => Some(&cx.steer),
+            InterruptBehavior::Block => None,
+        };
+        let outcome = self.bounded(&name, work, &cancel, steer, cx).await;
         CallReport { outcome, input, duration: started.elapsed(), exit_loop: false }
     }
 
@@ -48,9 +54,16 @@ impl Pipeline {
         name: &str,
         mut work: BoxFuture<'static, ToolOutcome>,
         cancel: &CancelToken,
+        steer: Option<&CancelToken>,
         cx: &CallContext,
     ) -> ToolOutcome {
         let limit = self.config.tool_timeout;
+        let steered = async {
+            match steer {
+                Some(steer) => steer.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
         let timed_out = tokio::select! {
             biased;
             outcome = &mut work => return match outcome {
@@ -59,6 +72,10 @@ impl Pipeline {
                 outcome => outcome,
             },
             () = cx.cancel.cancelled() => false,
+            () = steered => {
+                cancel.cancel(CancelReason::Steered);
+                false
+            }
             () = tokio::time::sleep(limit) => true,
         };
         if timed_out {
@@ -73,6 +90,11 @@ impl Pipeline {
             // It ended by itself after the cancellation: what it says about its end is kept.
             (false, Ok(ToolOutcome::Error(failure))) => ToolOutcome::Error(interrupted(Some(failure))),
             (false, Ok(success)) => success,
+            (false, Err(_)) if cancel.reason() == Some(CancelReason::Steered) => {
+                let why = CancelReason::Steered.to_string();
+                let error = ToolError::new(ToolErrorType::Interrupted, why.clone()).with_code("ABORT");
+                ToolOutcome::Error(ToolFailure::new(why, error))
+            }
             (false, Err(_)) => ToolOutcome::Error(interrupted(None)),
         }
     }
@@ -117,7 +139,8 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolFailure {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown panic".to_owned());
-    tracing::error!(panic = %what, "a tool panicked");
+    // What it says may quote what the tool worked on; the result has it.
+    tracing::error!("a tool panicked");
     ToolError::new(ToolErrorType::ExecutionError, format!("internal failure in the tool: {what}"))
         .with_code("INTERNAL")
         .into()

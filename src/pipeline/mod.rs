@@ -8,14 +8,21 @@ mod artifacts;
 mod catalog;
 mod direct;
 mod invoke;
+mod lifecycle;
+mod limiter;
+mod middleware;
 mod permit;
+mod quarantine;
 mod refusal;
 mod resolve;
 mod schedule;
 mod settle;
 mod tool_hooks;
+mod trace;
 mod validate;
 
+#[cfg(test)]
+mod boundary_tests;
 #[cfg(test)]
 mod tests;
 
@@ -24,16 +31,24 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::contract::{ContextSnapshot, PermissionMode, ToolOutcome, ToolYield, YieldSink};
+use crate::contract::{
+    Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolKind, ToolOutcome, ToolYield, YieldSink,
+};
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
 use crate::model::{MessageId, SessionId, ToolCall};
 use crate::permissions::{ConfirmationPort, PermissionPort, Rules, SessionRules};
 use crate::registry::{ExposurePolicy, ToolRegistry};
 
-pub use artifacts::Artifacts;
+pub use artifacts::{ArtifactOptions, Artifacts};
 pub use direct::run_direct;
-pub use schedule::Limits;
+pub use lifecycle::{
+    InvocationLifecycle, PermissionResolution, QuestionEnd, ScheduledCall, SettledCall, StartedCall, ToolLifecycle,
+};
+pub use limiter::{Limits, ToolLimiter};
+pub use middleware::{CoreCall, CoreRequest, CoreStep, MiddlewareCall, ToolMiddleware};
+
+use trace::{observed, stage_span};
 
 /// How long a cancelled or timed-out call may clean up before the pipeline fails closed.
 pub const CLEANUP_GRACE: Duration = Duration::from_secs(5);
@@ -89,6 +104,8 @@ pub struct CallContext {
     pub host_env: EnvSnapshot,
     /// The request's token.
     pub cancel: CancelToken,
+    /// Fires when a new instruction takes over; calls that may be interrupted then stop.
+    pub steer: CancelToken,
 }
 
 /// The end of a call.
@@ -104,6 +121,14 @@ pub struct CallReport {
     pub exit_loop: bool,
 }
 
+impl CallReport {
+    /// A call a stage ended before its tool ran.
+    fn refused(refusal: refusal::Refusal, input: String) -> Self {
+        let refusal::Refusal { outcome, exit_loop } = refusal;
+        Self { outcome: *outcome, input, duration: Duration::ZERO, exit_loop }
+    }
+}
+
 /// Runs tool calls of one Session.
 pub struct Pipeline {
     registry: Arc<ToolRegistry>,
@@ -115,10 +140,14 @@ pub struct Pipeline {
     session_rules: SessionRules,
     /// Turns of looking at where paths lead.
     locating: Semaphore,
-    scheduler: schedule::Scheduler,
+    limiter: Arc<ToolLimiter>,
     cleanup: CleanupGate,
     artifacts: Artifacts,
     tasks: Tasks,
+    middleware: Option<Arc<dyn ToolMiddleware>>,
+    lifecycle: Option<Arc<dyn ToolLifecycle>>,
+    lease: Option<Arc<dyn ExecutionLease>>,
+    quarantine: quarantine::Quarantine,
 }
 
 impl Pipeline {
@@ -131,7 +160,7 @@ impl Pipeline {
     ) -> Self {
         let cleanup = CleanupGate::default();
         Self {
-            scheduler: schedule::Scheduler::new(config.limits),
+            limiter: Arc::new(ToolLimiter::new(config.limits)),
             registry,
             config,
             permission,
@@ -143,6 +172,10 @@ impl Pipeline {
             cleanup,
             artifacts: Artifacts::default(),
             tasks: Tasks::new(),
+            middleware: None,
+            lifecycle: None,
+            lease: None,
+            quarantine: quarantine::Quarantine::default(),
         }
     }
 
@@ -157,6 +190,20 @@ impl Pipeline {
     #[must_use]
     pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// With a place for results that are too large.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = artifacts;
+        self
+    }
+
+    /// With slots and file locks that are shared with other pipelines, in place of its own.
+    #[must_use]
+    pub fn with_limiter(mut self, limiter: Arc<ToolLimiter>) -> Self {
+        self.limiter = limiter;
         self
     }
 
@@ -177,34 +224,105 @@ impl Pipeline {
 
     /// Runs one call to its result. Never fails: every failure is a result for the model.
     pub async fn run(&self, call: &ToolCall, cx: &CallContext, yields: Arc<dyn YieldSink>) -> CallReport {
-        let mut report = match self.stages(call, cx, yields).await {
-            Ok(report) => report,
-            Err(refusal) => CallReport {
-                outcome: *refusal.outcome,
-                input: call.arguments.clone(),
-                duration: Duration::ZERO,
-                exit_loop: refusal.exit_loop,
-            },
-        };
-        self.settle(call, cx, &mut report).await;
-        self.after_tool(call, cx, &mut report).await;
-        report
+        self.run_observed(call, cx, yields, None).await
     }
 
-    async fn stages(
+    /// The same for a call that [`Pipeline::scheduled`] gave an observer.
+    pub async fn run_observed(
         &self,
         call: &ToolCall,
         cx: &CallContext,
         yields: Arc<dyn YieldSink>,
+        invocation: Option<Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
+        let span = stage_span!(ERROR, "call", self, call, self.kind_of(call));
+        observed(span, self.whole(call, cx, yields, invocation.as_ref())).await
+    }
+
+    async fn whole(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
+        if let Some(middleware) = &self.middleware
+            && let Ok(arguments) = validate::parse_arguments(&call.arguments)
+        {
+            return match self.admit(cx).await {
+                Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+            };
+        }
+        // What is no invocation has nothing to be wrapped.
+        self.core(call, None, cx, yields, invocation).await
+    }
+
+    /// All stages of a call. `arguments` replace those of the model.
+    async fn core(
+        &self,
+        call: &ToolCall,
+        arguments: Option<Arguments>,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> CallReport {
+        let mut report = match self.stages(call, arguments, cx, yields, invocation).await {
+            Ok(report) => report,
+            Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+        };
+        self.note_end(&report.outcome);
+        let settle = stage_span!(DEBUG, "settle", self, call, self.kind_of(call));
+        observed(settle, self.settle(call, cx, &mut report)).await;
+        self.after_tool(call, cx, &mut report).await;
+        report
+    }
+
+    /// Each stage in a span of its own. The kind is the tool's until the input says what this call is.
+    async fn stages(
+        &self,
+        call: &ToolCall,
+        arguments: Option<Arguments>,
+        cx: &CallContext,
+        yields: Arc<dyn YieldSink>,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<CallReport, refusal::Refusal> {
-        refusal::Refusal::unless_quiet(&self.cleanup)?;
-        let resolved = self.resolve(call, cx)?;
-        let validated = self.validate(resolved, cx).await?;
-        let (permitted, effects) = self.permit(validated, cx).await?;
-        let scheduled = self.schedule(permitted, cx).await?;
+        self.admit(cx).await?;
+        let span = stage_span!(DEBUG, "resolve", self, call, self.kind_of(call));
+        let resolved = observed(span, async { self.resolve(call, cx) }).await?;
+        let span = stage_span!(DEBUG, "validate", self, call, self.kind_of(call));
+        let validated = observed(span, self.validate(resolved, arguments, cx)).await?;
+        let kind = Some(validated.prepared.behavior.kind);
+        let span = stage_span!(DEBUG, "permit", self, call, kind);
+        let (permitted, effects) = observed(span, self.permit(validated, cx, invocation)).await?;
+        let kind = Some(permitted.prepared.behavior.kind);
+        let span = stage_span!(DEBUG, "schedule", self, call, kind);
+        let scheduled = observed(span, self.schedule(permitted, cx)).await?;
+        self.may_act(cx).await?;
+        self.execution_started(&scheduled.prepared, cx, invocation).await?;
         for effect in effects {
             yields.emit(ToolYield::Effect { effect }).await;
         }
-        Ok(self.invoke(scheduled, cx, yields).await)
+        let span = stage_span!(DEBUG, "invoke", self, call, kind);
+        let report = observed(span, self.invoke(scheduled, cx, yields)).await;
+        // A result of work that somebody else has taken over must not be believed.
+        self.may_act(cx).await?;
+        Ok(report)
+    }
+
+    /// Nothing terminal happened, the lease is held, and nothing that was cancelled still acts.
+    async fn admit(&self, cx: &CallContext) -> Result<(), refusal::Refusal> {
+        self.may_act(cx).await?;
+        refusal::Refusal::unless_quiet(&self.cleanup)
+    }
+
+    /// Main name of a call's tool; what the model said where there is none.
+    fn name_of<'a>(&'a self, call: &'a ToolCall) -> &'a str {
+        self.registry.get(&call.name).map_or(call.name.as_str(), |tool| &tool.spec().name)
+    }
+
+    /// Kind of a call's tool.
+    fn kind_of(&self, call: &ToolCall) -> Option<ToolKind> {
+        self.registry.get(&call.name).map(|tool| tool.spec().behavior.kind)
     }
 }

@@ -1,6 +1,6 @@
 //! Stage 3: the call is allowed, and its input is final.
 //!
-//! Order: plan mode, path safety, rules that deny, `PermissionRequest` hooks, the application's handler (or the mode
+//! Order: the tool itself, plan mode, path safety, rules that deny, `PermissionRequest` hooks, the application's handler (or the mode
 //! table where there is none), and, where somebody asks, a confirmation. Whatever rewrites the input, the first three
 //! judge again. Every doubt ends in a refusal with type `permission_denied`.
 
@@ -11,10 +11,12 @@ use serde_json::{Map, Value};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
+use super::invoke::contained;
+use super::lifecycle::{InvocationLifecycle, PermissionResolution, QuestionEnd};
 use super::refusal::Refusal;
 use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
-use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind};
+use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind, ToolVerdict};
 use crate::error::Result as SdkResult;
 use crate::model::PermissionRequestId;
 use crate::permissions::{
@@ -54,8 +56,11 @@ impl Pipeline {
         &self,
         call: Validated,
         cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(Permitted, Vec<ToolEffect>), Refusal> {
         let Validated { tool, call_id, mut prepared } = call;
+        let own;
+        (prepared, own) = self.own_permission(&tool, prepared, cx).await?;
         let mut case = self.case(&tool, &prepared, cx).await?;
         let changes = self.hooks_permit(&case.request, cx).await?;
         if !changes.is_empty() {
@@ -71,7 +76,8 @@ impl Pipeline {
                 // What a call does depends on its input, so a rewrite may have left what was judged.
                 case = self.case(&tool, &prepared, cx).await?;
             }
-            self.carry_out(&case, answer, cx).await.map(|()| prepared)
+            case.known.tool = own;
+            self.carry_out(&case, answer, cx, invocation).await.map(|()| prepared)
         };
         let settled = settled.await;
         // After the decision, whatever it is: rules that were learned with this call are for later ones.
@@ -93,6 +99,50 @@ impl Pipeline {
     /// Takes over the denials another pipeline has learned.
     pub fn inherit_denials(&self, parent: &Self) {
         self.session_rules.inherit_denials(&parent.session_rules);
+    }
+
+    /// What the tool itself says: a refusal, another input, or why a person should confirm the call. Its paths are judged
+    /// afterwards, so it may change them.
+    async fn own_permission(
+        &self,
+        tool: &Registered,
+        prepared: Prepared,
+        cx: &CallContext,
+    ) -> Result<(Prepared, Option<String>), Refusal> {
+        if !tool.tool.judges_itself() {
+            return Ok((prepared, None));
+        }
+        let prepare = PrepareContext {
+            session_id: Some(cx.session_id.clone()),
+            snapshot: Arc::clone(&cx.snapshot),
+            permission_mode: cx.mode,
+            cancel: cx.cancel.clone(),
+        };
+        let (judge, arguments) = (Arc::clone(&tool.tool), prepared.arguments.clone());
+        let work = Box::pin(contained(async move { judge.permission(&arguments, &prepare).await }));
+        let verdict = match self.cleanup.race("a tool's permission check", &self.tasks, &cx.cancel, work).await {
+            None => return Err(Refusal::cancelled(&cx.cancel)),
+            Some(verdict) => verdict?,
+        };
+        let name = &tool.spec().name;
+        match verdict {
+            Err(error) => Err(Refusal::denied(format!("the permission check of {name} failed: {}", error.message))),
+            Ok(ToolVerdict::Deny { message, interrupt }) => {
+                let refusal = Refusal::denied(message);
+                Err(if interrupt { refusal.ending_request() } else { refusal })
+            }
+            Ok(ToolVerdict::Ask { message }) => {
+                Ok((prepared, Some(message.unwrap_or_else(|| format!("{name} asks for confirmation")))))
+            }
+            Ok(ToolVerdict::Allow { updated_input: None }) => Ok((prepared, None)),
+            Ok(ToolVerdict::Allow { updated_input: Some(update) }) => {
+                let mut arguments = prepared.arguments;
+                for (key, value) in update {
+                    arguments.set(&key, value);
+                }
+                Ok((self.prepare(tool, arguments, cx).await?, None))
+            }
+        }
     }
 
     /// What is known of a call, unless something refuses it at once.
@@ -122,7 +172,7 @@ impl Pipeline {
             Verdict::Deny(_) | Verdict::Silent => Listed::Nothing,
         };
         let sensitive = sensitive_paths(&request);
-        let known = Known { listed, approved: standing.approved, allowed: standing.allowed, sensitive };
+        let known = Known { listed, approved: standing.approved, allowed: standing.allowed, sensitive, tool: None };
         Ok(Case { request, known })
     }
 
@@ -138,8 +188,12 @@ impl Pipeline {
             return Ok(as_stated(subject));
         }
         let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
-        let prepare =
-            PrepareContext { session_id: None, snapshot: Arc::clone(&cx.snapshot), cancel: cx.cancel.clone() };
+        let prepare = PrepareContext {
+            session_id: None,
+            snapshot: Arc::clone(&cx.snapshot),
+            permission_mode: cx.mode,
+            cancel: cx.cancel.clone(),
+        };
         match cx.cancel.run_until(prepare.blocking(move |_| locate(&subject, &snapshot))).await {
             Some(places) => Ok(places?),
             None => Err(Refusal::cancelled(&cx.cancel)),
@@ -170,14 +224,20 @@ impl Pipeline {
     }
 
     /// Does what the decision about a call says, which may be to ask a person.
-    async fn carry_out(&self, case: &Case, answer: Answer, cx: &CallContext) -> Result<(), Refusal> {
+    async fn carry_out(
+        &self,
+        case: &Case,
+        answer: Answer,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> Result<(), Refusal> {
         match decide(&case.known, answer) {
             Outcome::Run => {}
             Outcome::Deny { message, interrupt } => {
                 let refusal = Refusal::denied(message);
                 return Err(if interrupt { refusal.ending_request() } else { refusal });
             }
-            Outcome::Confirm(reasons) => self.confirm(&case.request, &reasons, cx).await?,
+            Outcome::Confirm(reasons) => self.confirm(&case.request, &reasons, cx, invocation).await?,
         }
         // Other calls may have taught the Session a denial while somebody thought about this one.
         match self.session_rules.denial(&case.request) {
@@ -208,7 +268,13 @@ impl Pipeline {
         Ok(again)
     }
 
-    async fn confirm(&self, request: &PermissionRequest, reasons: &str, cx: &CallContext) -> Result<(), Refusal> {
+    async fn confirm(
+        &self,
+        request: &PermissionRequest,
+        reasons: &str,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> Result<(), Refusal> {
         let name = &request.tool_name;
         let Some(port) = &self.confirmation else {
             return match self.config.fallback {
@@ -221,10 +287,31 @@ impl Pipeline {
                 ))),
             };
         };
-        let details = details(request, reasons);
+        let mut details = details(request, reasons);
+        let id = self.permission_requested(&details, &request.input, cx, invocation).await?;
+        if let Some(id) = &id {
+            details.permission_request_id = PermissionRequestId::new(id.clone());
+        }
         let (port, cancel) = (Arc::clone(port), cx.cancel.clone());
         let ask = Box::pin(async move { port.confirm(&details, &cancel).await });
-        let answer = match self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await {
+        let answer = self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await;
+        if let Some(permission_request_id) = id {
+            let (decision, reason, scope) = match &answer {
+                None => (QuestionEnd::Cancel, None, None),
+                Some(Err(error)) => (QuestionEnd::Deny, Some(error.message.clone()), None),
+                Some(Ok(Confirmation { approved: true, reason, scope, .. })) => {
+                    (QuestionEnd::Allow, reason.clone(), Some(*scope))
+                }
+                Some(Ok(Confirmation { reason, .. })) => (QuestionEnd::Deny, reason.clone(), None),
+            };
+            let resolution = PermissionResolution { permission_request_id, decision, reason, scope };
+            let stored = self.permission_resolved(resolution, cx, invocation).await;
+            // A cancellation stays one; that it could not be stored is told with it.
+            if let Err(refusal) = stored {
+                return Err(if answer.is_none() { Refusal::cancelled(&cx.cancel).and(refusal) } else { refusal });
+            }
+        }
+        let answer = match answer {
             None => return Err(Refusal::cancelled(&cx.cancel)),
             Some(Err(error)) => {
                 return Err(Refusal::denied(format!("the confirmation handler failed: {}", error.message)));

@@ -63,6 +63,17 @@ impl Refusal {
         .into()
     }
 
+    /// With what went wrong besides.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        if let (ToolOutcome::Error(failure), Some(other)) = (&mut *self.outcome, other.outcome.error()) {
+            failure.error.message = format!("{}; {}", failure.error.message, other.message);
+            failure.model = format!("Tool execution aborted: {}", failure.error.message).into();
+            failure.error.details = Some(serde_json::json!({ "errors": [failure.error.message, other] }));
+        }
+        self
+    }
+
     /// The request ends after this turn.
     #[must_use]
     pub fn ending_request(mut self) -> Self {

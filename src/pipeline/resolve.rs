@@ -1,4 +1,6 @@
-//! Stage 1: the tool exists and is exposed to the model.
+//! Stage 1: the tool exists, and nothing hides it from the model.
+
+use serde_json::json;
 
 use super::refusal::Refusal;
 use super::{CallContext, Pipeline};
@@ -15,15 +17,20 @@ pub(super) struct Resolved<'a> {
 impl Pipeline {
     pub(super) fn resolve<'a>(&self, call: &'a ToolCall, cx: &CallContext) -> Result<Resolved<'a>, Refusal> {
         let Some(tool) = self.registry.get(&call.name) else {
-            return Err(not_found(&call.name, "not found; call one of the declared tools"));
+            let message = format!("Tool \"{}\" not found; call one of the declared tools", call.name);
+            return Err(ToolError::new(ToolErrorType::ExecutionError, message).with_code("TOOL_NOT_FOUND").into());
         };
-        if !cx.exposure.is_callable(tool) {
-            return Err(not_found(&call.name, "not available in this request; call one of the declared tools"));
+        if let Some(why) = cx.exposure.uncallable(tool) {
+            let message = format!(
+                "Tool \"{}\" is not available in this request: {}; call one of the declared tools",
+                call.name,
+                why.explanation()
+            );
+            return Err(ToolError::new(ToolErrorType::ExecutionError, message)
+                .with_code("TOOL_NOT_AVAILABLE")
+                .with_details(json!({ "reason": why.as_str() }))
+                .into());
         }
         Ok(Resolved { call, tool: tool.clone() })
     }
-}
-
-fn not_found(name: &str, why: &str) -> Refusal {
-    ToolError::new(ToolErrorType::ExecutionError, format!("Tool \"{name}\" {why}")).with_code("TOOL_NOT_FOUND").into()
 }

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{CallContext, CallReport, Pipeline};
-use crate::contract::{ModelContent, SourceKind, ToolError, ToolErrorType, ToolOutcome};
-use crate::model::ToolCall;
+use crate::contract::{ModelContent, SourceKind, ToolError, ToolErrorType, ToolFailure, ToolOutcome};
+use crate::host::clock;
+use crate::model::{ExecutionId, ToolCall};
 
 /// What a tool that says nothing is reported to have said.
 const BLANK_RESULT: &str = "Execution completed";
@@ -12,6 +13,23 @@ const BLANK_RESULT: &str = "Execution completed";
 const MAX_BUILTIN_BYTES: usize = 10 << 20;
 /// Share of a long result that is shown in place, in characters.
 const PREVIEW_CHARS: usize = 2_000;
+
+/// Metadata of every result: which run it is of, of which tool (its main name), and when it settled, in milliseconds
+/// since the Unix epoch. What a tool says under these names is replaced; its other facts stay.
+const EXECUTION_ID: &str = "executionId";
+const TOOL_NAME: &str = "toolName";
+const TIMESTAMP: &str = "timestamp";
+
+/// Puts a failure in the place of a settled result. Which run it is of stays; what was known of the result goes with it.
+pub(super) fn supersede(report: &mut CallReport, mut failure: ToolFailure) {
+    let known = report.outcome.metadata_mut();
+    for name in [EXECUTION_ID, TOOL_NAME, TIMESTAMP] {
+        if let Some(value) = known.remove(name) {
+            failure.metadata.insert(name.to_owned(), value);
+        }
+    }
+    report.outcome = ToolOutcome::Error(failure);
+}
 
 impl Pipeline {
     pub(super) async fn settle(&self, call: &ToolCall, cx: &CallContext, report: &mut CallReport) {
@@ -37,6 +55,9 @@ impl Pipeline {
             failure.model = failure.error.message.as_str().into();
         }
         let metadata = report.outcome.metadata_mut();
+        metadata.insert(EXECUTION_ID.into(), json!(ExecutionId::generate()));
+        metadata.insert(TOOL_NAME.into(), json!(self.name_of(call)));
+        metadata.insert(TIMESTAMP.into(), json!(clock::now_ms()));
         if report.exit_loop {
             metadata.insert("shouldExitLoop".into(), json!(true));
         } else {
@@ -76,7 +97,7 @@ impl Pipeline {
         metadata.insert("resultSizeLimit".into(), json!(limit));
         metadata.insert("modelContentOriginalLength".into(), json!(chars));
         let preview: String = text.chars().take(PREVIEW_CHARS.min(limit)).collect();
-        success.model = match self.artifacts.store(cx.session_id.as_str(), &call.name, &text).await {
+        success.model = match self.artifacts.store(cx.session_id.as_str(), self.name_of(call), &text).await {
             Ok(path) => {
                 metadata.insert("resultExternalized".into(), json!(true));
                 metadata.insert("resultArtifactPath".into(), json!(path));
@@ -89,10 +110,17 @@ impl Pipeline {
             Err(error) => {
                 tracing::warn!(%error, "a long result could not be stored and is cut");
                 metadata.insert("resultTruncated".into(), json!(true));
-                let suffix = format!("\n[{} characters removed]", chars - limit);
-                let keep = limit.saturating_sub(suffix.chars().count());
-                ModelContent::Text(text.chars().take(keep).chain(suffix.chars()).collect())
+                ModelContent::Text(cut(&text, chars, limit))
             }
         };
     }
+}
+
+/// A text of `chars` characters cut to `limit`, with a note of how many are gone; the note counts too.
+fn cut(text: &str, chars: usize, limit: usize) -> String {
+    let note = |removed: usize| format!("\n[{removed} characters removed]");
+    let room = |removed: usize| limit.saturating_sub(note(removed).len());
+    // The note takes its own room from the text, which may make its number one digit longer.
+    let removed = chars - room(chars - room(chars - limit));
+    text.chars().take(chars - removed).chain(note(removed).chars()).take(limit).collect()
 }

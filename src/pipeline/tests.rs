@@ -1,3 +1,6 @@
+mod observed;
+mod results;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,20 +22,20 @@ use crate::schema::Schema;
 
 /// What happened, in order.
 #[derive(Default)]
-struct Log(Mutex<Vec<String>>);
+pub(super) struct Log(pub(super) Mutex<Vec<String>>);
 
 impl Log {
-    fn note(&self, what: impl Into<String>) {
+    pub(super) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
     }
-    fn taken(&self) -> Vec<String> {
+    pub(super) fn taken(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
 /// How many calls run, and how many ran at once.
 #[derive(Default)]
-struct Gauge {
+pub(super) struct Gauge {
     now: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -57,7 +60,7 @@ impl Drop for Inside {
 }
 
 /// What a fake tool does when it runs.
-enum Deed {
+pub(super) enum Deed {
     Answers(String),
     Ends(fn() -> ToolOutcome),
     Panics,
@@ -134,7 +137,7 @@ impl AnyTool for Fake {
     }
 }
 
-struct Silent;
+pub(super) struct Silent;
 
 impl YieldSink for Silent {
     fn emit(&self, _: ToolYield) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -173,21 +176,27 @@ impl ConfirmationPort for Person {
 
 /// A pipeline under construction.
 #[derive(Default)]
-struct Bench {
-    builder: RegistryBuilder,
-    config: PipelineConfig,
-    permission: Option<Arc<dyn PermissionPort>>,
-    confirmation: Option<Arc<dyn ConfirmationPort>>,
-    log: Arc<Log>,
-    gauge: Arc<Gauge>,
+pub(super) struct Bench {
+    pub(super) builder: RegistryBuilder,
+    pub(super) config: PipelineConfig,
+    pub(super) permission: Option<Arc<dyn PermissionPort>>,
+    pub(super) confirmation: Option<Arc<dyn ConfirmationPort>>,
+    pub(super) log: Arc<Log>,
+    pub(super) gauge: Arc<Gauge>,
 }
 
 impl Bench {
-    fn tool(self, name: &str, kind: ToolKind, deed: Deed) -> Self {
+    pub(super) fn tool(self, name: &str, kind: ToolKind, deed: Deed) -> Self {
         self.tool_with(name, kind, deed, |_| {})
     }
 
-    fn tool_with(mut self, name: &str, kind: ToolKind, deed: Deed, edit: impl FnOnce(&mut ToolSpec)) -> Self {
+    pub(super) fn tool_with(
+        mut self,
+        name: &str,
+        kind: ToolKind,
+        deed: Deed,
+        edit: impl FnOnce(&mut ToolSpec),
+    ) -> Self {
         let schema = Schema::compile(
             r#"{"type":"object","properties":{"n":{"type":"integer"},"d":{"type":"string","default":"filled"}}}"#,
         )
@@ -199,7 +208,7 @@ impl Bench {
         self
     }
 
-    fn judged(
+    pub(super) fn judged(
         mut self,
         decide: impl Fn(&PermissionRequest) -> Result<PermissionDecision> + Send + Sync + 'static,
     ) -> Self {
@@ -207,7 +216,7 @@ impl Bench {
         self
     }
 
-    fn confirmed(
+    pub(super) fn confirmed(
         mut self,
         confirm: impl Fn(&ConfirmationRequest) -> Result<Confirmation> + Send + Sync + 'static,
     ) -> Self {
@@ -220,12 +229,12 @@ impl Bench {
         self
     }
 
-    fn build(self) -> Pipeline {
+    pub(super) fn build(self) -> Pipeline {
         Pipeline::new(Arc::new(self.builder.build()), self.config, self.permission, self.confirmation)
     }
 }
 
-fn context(mode: PermissionMode) -> CallContext {
+pub(super) fn context(mode: PermissionMode) -> CallContext {
     CallContext {
         session_id: SessionId::new("session"),
         message_id: MessageId::generate(),
@@ -234,27 +243,28 @@ fn context(mode: PermissionMode) -> CallContext {
         exposure: Arc::new(ExposurePolicy { mode, ..ExposurePolicy::default() }),
         host_env: EnvSnapshot::default(),
         cancel: CancelToken::new(),
+        steer: CancelToken::new(),
     }
 }
 
-fn call(name: &str, arguments: impl ToString) -> ToolCall {
+pub(super) fn call(name: &str, arguments: impl ToString) -> ToolCall {
     ToolCall { id: format!("call of {name}"), name: name.into(), arguments: arguments.to_string() }
 }
 
-async fn run(pipeline: &Pipeline, call: &ToolCall, cx: &CallContext) -> CallReport {
+pub(super) async fn run(pipeline: &Pipeline, call: &ToolCall, cx: &CallContext) -> CallReport {
     pipeline.run(call, cx, Arc::new(Silent)).await
 }
 
-fn error(report: &CallReport) -> (ToolErrorType, String, String) {
+pub(super) fn error(report: &CallReport) -> (ToolErrorType, String, String) {
     let error = report.outcome.error().expect("an error result");
     (error.kind, error.code.clone().unwrap_or_default(), error.message.clone())
 }
 
-fn text(report: &CallReport) -> &str {
+pub(super) fn text(report: &CallReport) -> &str {
     report.outcome.model().as_text()
 }
 
-const YOLO: PermissionMode = PermissionMode::Yolo;
+pub(super) const YOLO: PermissionMode = PermissionMode::Yolo;
 
 #[tokio::test]
 async fn stages_come_in_their_order_and_a_rewrite_is_prepared_again() {
@@ -300,7 +310,7 @@ async fn every_refusal_has_its_type_and_code_and_the_tool_never_runs() {
     let (yolo, plan, default) = (YOLO, PermissionMode::Plan, PermissionMode::Default);
     let rows: Vec<(&str, Bench, ToolCall, PermissionMode, ToolErrorType, &str, &str)> = vec![
         ("unknown tool", plain(), call("Nope", "{}"), yolo, ExecutionError, "TOOL_NOT_FOUND", "Nope"),
-        ("deferred tool", plain(), call("Later", "{}"), yolo, ExecutionError, "TOOL_NOT_FOUND", "not available"),
+        ("deferred tool", plain(), call("Later", "{}"), yolo, ExecutionError, "TOOL_NOT_AVAILABLE", "not available"),
         ("no JSON", plain(), call("T", "{"), yolo, ValidationError, "INVALID_TOOL_ARGUMENTS", "complete JSON object"),
         ("an array", plain(), call("T", "[]"), yolo, ValidationError, "INVALID_TOOL_ARGUMENTS", "an array"),
         ("wrong type", plain(), call("T", r#"{"n":"1"}"#), yolo, ValidationError, "TOOL_VALIDATION_ERROR", "integer"),
@@ -746,17 +756,5 @@ async fn blank_results_oversized_results_and_long_results_take_their_final_form(
     let mut report = run(&pipeline, &call("Long", "{}"), &cx).await;
     assert_eq!(report.outcome.metadata_mut()["resultTruncated"], true);
     assert_eq!(text(&report).chars().count(), 100);
-    assert!(text(&report).ends_with("[50 characters removed]"));
-}
-
-#[test]
-fn a_lock_key_is_the_same_for_every_spelling_and_never_climbs_above_the_root() {
-    use std::path::Path;
-    let key = |path: &str, cwd: Option<&str>| super::schedule::lock_key(path, cwd.map(Path::new));
-    for path in ["/w/a", "//w/a", "/w/./a", "/w/x/../a", "/../w/a"] {
-        assert_eq!(key(path, None), Path::new("/w/a"), "{path}");
-    }
-    assert_eq!(key("a", Some("/w")), Path::new("/w/a"));
-    assert_eq!(key("../a", Some("/w/x")), Path::new("/w/a"));
-    assert_ne!(key("a", None), key("b", None));
+    assert!(text(&report).ends_with("[74 characters removed]"));
 }

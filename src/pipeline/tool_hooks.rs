@@ -4,8 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::refusal::Refusal;
+use super::settle::supersede;
 use super::{CallContext, CallReport, Pipeline};
-use crate::contract::{Arguments, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome};
+use crate::contract::{Arguments, ModelContent, ToolError, ToolErrorType, ToolFailure};
 use crate::error::Error;
 use crate::hooks::{HookEvent, HookFailure, Stop, merged_input, merged_output, stop_of};
 use crate::model::ToolCall;
@@ -96,14 +97,14 @@ impl Pipeline {
                 }
                 if let Some(Stop::Abort(reason)) = stop_of(&outputs) {
                     let reason = reason.unwrap_or_else(|| format!("a hook refused the result of {name}"));
-                    report.outcome = ToolOutcome::Error(rejected(reason));
+                    supersede(report, rejected(reason));
                 }
             }
             Err(HookFailure::Cancelled) => {}
             Err(HookFailure::Failed(error)) if failed => {
                 tracing::warn!(tool = %name, %error, "a PostToolUseFailure hook failed; the call's own error stays");
             }
-            Err(HookFailure::Failed(error)) => report.outcome = ToolOutcome::Error(broken(event, &error)),
+            Err(HookFailure::Failed(error)) => supersede(report, broken(event, &error)),
         }
     }
 }

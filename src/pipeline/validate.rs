@@ -1,5 +1,7 @@
 //! Stage 2: the arguments are an object that matches the schema, and the tool's own checks hold.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::invoke::contained;
@@ -18,9 +20,18 @@ pub(super) struct Validated {
 }
 
 impl Pipeline {
-    pub(super) async fn validate(&self, resolved: Resolved<'_>, cx: &CallContext) -> Result<Validated, Refusal> {
+    /// `given` are arguments that replace those of the model.
+    pub(super) async fn validate(
+        &self,
+        resolved: Resolved<'_>,
+        given: Option<Arguments>,
+        cx: &CallContext,
+    ) -> Result<Validated, Refusal> {
         let Resolved { call, tool } = resolved;
-        let mut arguments = parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?;
+        let mut arguments = match given {
+            Some(arguments) => arguments,
+            None => parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?,
+        };
         self.before_tool(&tool.spec().name, &mut arguments, cx).await?;
         let prepared = self.prepare(&tool, arguments, cx).await?;
         Ok(Validated { tool, call_id: call.id.clone(), prepared })
@@ -42,10 +53,18 @@ impl Pipeline {
         let prepare = PrepareContext {
             session_id: Some(cx.session_id.clone()),
             snapshot: cx.snapshot.clone(),
+            permission_mode: cx.mode,
             cancel: cx.cancel.clone(),
         };
-        match cx.cancel.run_until(contained(async { tool.tool.prepare(arguments, &prepare).await })).await {
-            Some(prepared) => Ok(prepared??),
+        let checked = Arc::clone(&tool.tool);
+        // Boxed and owned: a check that ignores the cancellation goes on behind the cleanup gate.
+        let work = Box::pin(contained(async move { checked.prepare(arguments, &prepare).await }));
+        match self.cleanup.race("a check of a tool's input", &self.tasks, &cx.cancel, work).await {
+            Some(prepared) => {
+                let mut prepared = prepared??;
+                prepared.behavior = spec.behavior.narrowed(Some(prepared.behavior));
+                Ok(prepared)
+            }
             None => Err(Refusal::cancelled(&cx.cancel)),
         }
     }
@@ -61,7 +80,7 @@ pub(crate) fn invalid_arguments(tool: &str, issues: &[Issue]) -> ToolFailure {
 }
 
 /// Blank text counts as an empty object; anything but an object is refused.
-fn parse_arguments(text: &str) -> Result<Arguments, String> {
+pub(super) fn parse_arguments(text: &str) -> Result<Arguments, String> {
     if text.trim().is_empty() {
         return Ok(Arguments { object: Map::new(), text: Some("{}".to_owned()) });
     }

@@ -150,7 +150,8 @@ impl ModelStream for RetryingStream {
     }
 }
 
-fn aborted(cancel: &CancelToken) -> Error {
+/// The error of a call that was cancelled.
+pub(super) fn aborted(cancel: &CancelToken) -> Error {
     let reason = cancel.reason().map_or_else(|| "the request was aborted".to_owned(), |reason| reason.to_string());
     Error::new(ErrorCode::Abort, reason)
 }

@@ -3,9 +3,11 @@
 //! An adapter is a pure request builder and an incremental stream parser behind [`Model`]. The agent loop knows no
 //! provider by name. One layer owns retries ([`retry`]); adapters make one attempt and classify their failures.
 
+mod calls;
 mod check;
 mod config;
 mod driver;
+pub mod external;
 mod failure;
 mod http;
 mod model;
@@ -23,6 +25,7 @@ pub use config::{ProviderConfig, RetryConfig, Timeouts};
 pub use failure::{Class, Failure};
 pub use model::{
     Advance, FinishReason, Model, ModelRequest, ModelSink, ModelStream, ToolDeclaration, ToolDeclarations,
+    advance_eagerly,
 };
 pub use scripted::{Script, ScriptSource};
 

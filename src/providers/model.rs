@@ -1,10 +1,14 @@
 //! What a model is to the agent loop.
 
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
+use futures_util::poll;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::failure::excerpt;
 use crate::contract::BoxFuture;
 use crate::error::Result;
 use crate::host::CancelToken;
@@ -79,6 +83,32 @@ pub enum FinishReason {
     Other(String),
 }
 
+impl FinishReason {
+    /// Reads a reason as providers and wire libraries spell it.
+    pub fn read(text: &str) -> Self {
+        match text {
+            "stop" | "end_turn" | "eos" | "stop_sequence" => Self::Stop,
+            "tool_calls" | "tool-calls" | "tool_use" | "function_call" => Self::ToolCalls,
+            "length" | "max_tokens" | "max_output_tokens" => Self::Length,
+            "content_filter" | "content-filter" | "safety" => Self::ContentFilter,
+            "refusal" => Self::Refusal,
+            other => Self::Other(excerpt(other)),
+        }
+    }
+
+    /// The public spelling.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+            Self::Other(text) => text,
+        }
+    }
+}
+
 /// Receives what a stream delivers, synchronously, in order.
 pub trait ModelSink: Send {
     /// A piece of answer text.
@@ -116,6 +146,36 @@ pub trait ModelStream: Send {
     /// The stream broke, carried an error, ended without its end mark, or was silent for too long. What was delivered
     /// before stays delivered; tool calls are delivered only by streams that ended properly.
     fn advance<'a>(&'a mut self, sink: &'a mut dyn ModelSink) -> BoxFuture<'a, Result<Advance>>;
+
+    /// Waits, for a bounded time, until code of the application that makes the answer has stopped. Called once, when
+    /// nothing more is read, whatever the reason; a stream that is dropped without it leaves that code to the cleanup
+    /// gate at once.
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// One step. `before_wait` runs before this waits for the network, not for each piece that is there already: what it
+/// does, waking another thread, costs more than reading dozens of pieces, and a model sends a piece for each delta.
+///
+/// # Errors
+/// Those of [`ModelStream::advance`].
+pub async fn advance_eagerly(
+    stream: &mut dyn ModelStream,
+    sink: &mut dyn ModelSink,
+    before_wait: impl FnOnce(),
+) -> Result<Advance> {
+    let mut step = pin!(stream.advance(sink));
+    if let Poll::Ready(outcome) = poll!(step.as_mut()) {
+        return outcome;
+    }
+    // The connection is read by a task of its own and hands over piece by piece; it gets its turn before this gives up.
+    tokio::task::yield_now().await;
+    if let Poll::Ready(outcome) = poll!(step.as_mut()) {
+        return outcome;
+    }
+    before_wait();
+    step.await
 }
 
 /// A configured model endpoint.

@@ -8,35 +8,94 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::contract::{AnyTool, ExposureMode, PermissionMode, SourceInfo, SourceKind, ToolSpec, TrustLevel};
+use crate::contract::{AnyTool, SourceInfo, SourceKind, ToolSpec, TrustLevel};
 use crate::providers::{ToolDeclaration, ToolDeclarations};
+
+mod catalog;
+mod exposure;
 
 #[cfg(test)]
 mod tests;
 
+pub use exposure::{ExposurePolicy, Hidden};
+
 /// Names with this prefix belong to MCP tools.
 const MCP_PREFIX: &str = "mcp__";
 
-/// Why a tool cannot be registered.
+/// Longest name of a tool; what every provider takes.
+const MAX_NAME: usize = 64;
+/// Longest name of an MCP tool, which holds the name of its server.
+const MAX_MCP_NAME: usize = 128;
+
+/// Why a tool cannot be registered. The texts name the tool and say what would work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// The name is empty or longer than providers accept.
-    #[error("tool name \"{0}\" is not usable: use 1 to 128 characters without spaces or control characters")]
-    BadName(String),
+    /// Providers refuse the name.
+    #[error(
+        "tool name \"{name}\" is not usable: use 1 to {limit} of the characters A-Z, a-z, 0-9, \"_\" and \"-\", which \
+         every provider takes"
+    )]
+    BadName {
+        /// The name.
+        name: String,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Providers refuse the alias.
+    #[error(
+        "alias \"{alias}\" of tool \"{tool}\" is not usable: use 1 to {limit} of the characters A-Z, a-z, 0-9, \"_\" \
+         and \"-\", which every provider takes"
+    )]
+    BadAlias {
+        /// The tool with the alias.
+        tool: String,
+        /// The alias.
+        alias: String,
+        /// How long it may be.
+        limit: usize,
+    },
     /// The name is taken.
-    #[error("tool name \"{0}\" is registered twice: give each tool its own name")]
-    DuplicateName(String),
-    /// The alias is taken, or equals the tool's own name.
-    #[error("alias \"{alias}\" of tool \"{tool}\" is already a tool name or alias")]
-    DuplicateAlias {
+    #[error("tool name \"{name}\" is registered twice, by {first} and by {second}: give each tool its own name")]
+    DuplicateName {
+        /// The name.
+        name: String,
+        /// Who registered it first.
+        first: Arc<str>,
+        /// Who registered it again.
+        second: Arc<str>,
+    },
+    /// The name is an alias of another tool.
+    #[error("tool name \"{name}\" is already an alias of tool \"{owner}\": rename one of them")]
+    NameIsAlias {
+        /// The name.
+        name: String,
+        /// The tool with the alias.
+        owner: String,
+    },
+    /// The alias is the tool's own name, or listed twice.
+    #[error("alias \"{alias}\" of tool \"{tool}\" is its own name or listed twice: leave it out")]
+    NeedlessAlias {
         /// The tool with the alias.
         tool: String,
         /// The alias.
         alias: String,
     },
-    /// `mcp__` names are for MCP tools, and MCP tools have no other names.
-    #[error("tool name \"{0}\" is reserved: names that begin with \"mcp__\" belong to MCP tools")]
+    /// The alias is taken.
+    #[error("alias \"{alias}\" of tool \"{tool}\" is already a name of tool \"{owner}\": choose another alias")]
+    DuplicateAlias {
+        /// The tool with the alias.
+        tool: String,
+        /// The alias.
+        alias: String,
+        /// The tool that has it.
+        owner: String,
+    },
+    /// `mcp__` names are for MCP tools.
+    #[error("tool name \"{0}\" is reserved: names that begin with \"mcp__\" belong to MCP tools; choose another name")]
     ReservedName(String),
+    /// MCP tools have no other names.
+    #[error("tool name \"{0}\" is no name of an MCP tool: those begin with \"mcp__\"")]
+    NotAnMcpName(String),
 }
 
 /// A tool with its source.
@@ -106,22 +165,43 @@ impl RegistryBuilder {
     pub fn register(&mut self, tool: Arc<dyn AnyTool>, source: SourceInfo) -> Result<(), RegistryError> {
         let spec = tool.spec();
         let name = Arc::clone(&spec.name);
+        let mcp = source.kind == SourceKind::Mcp;
+        let limit = if mcp { MAX_MCP_NAME } else { MAX_NAME };
         // An alias is a name a model can call, so both keep the same rules.
         for key in [&name].into_iter().chain(&spec.aliases) {
-            if key.is_empty() || key.chars().count() > 128 || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
-                return Err(RegistryError::BadName(key.to_string()));
+            if !is_usable(key, limit) {
+                let (tool, key) = (name.to_string(), key.to_string());
+                return Err(if tool == key {
+                    RegistryError::BadName { name: key, limit }
+                } else {
+                    RegistryError::BadAlias { tool, alias: key, limit }
+                });
             }
-            if key.starts_with(MCP_PREFIX) != (source.kind == SourceKind::Mcp) {
-                return Err(RegistryError::ReservedName(key.to_string()));
+            match (key.starts_with(MCP_PREFIX), mcp) {
+                (true, false) => return Err(RegistryError::ReservedName(key.to_string())),
+                (false, true) => return Err(RegistryError::NotAnMcpName(key.to_string())),
+                _ => {}
             }
         }
-        if self.index.contains_key(&name) {
-            return Err(RegistryError::DuplicateName(name.to_string()));
+        if let Some(owner) = self.owner(&name) {
+            return Err(if owner.spec().name == name {
+                RegistryError::DuplicateName {
+                    name: name.to_string(),
+                    first: Arc::clone(&owner.source.source_id),
+                    second: source.source_id,
+                }
+            } else {
+                RegistryError::NameIsAlias { name: name.to_string(), owner: owner.spec().name.to_string() }
+            });
         }
         let mut seen = HashSet::from([&name]);
         for alias in &spec.aliases {
-            if self.index.contains_key(alias) || !seen.insert(alias) {
-                return Err(RegistryError::DuplicateAlias { tool: name.to_string(), alias: alias.to_string() });
+            let (tool, own) = (name.to_string(), alias.to_string());
+            if !seen.insert(alias) {
+                return Err(RegistryError::NeedlessAlias { tool, alias: own });
+            }
+            if let Some(owner) = self.owner(alias) {
+                return Err(RegistryError::DuplicateAlias { tool, alias: own, owner: owner.spec().name.to_string() });
             }
         }
         let position = self.tools.len();
@@ -130,6 +210,10 @@ impl RegistryBuilder {
         }
         self.tools.push(Registered { tool, source });
         Ok(())
+    }
+
+    fn owner(&self, name: &str) -> Option<&Registered> {
+        self.index.get(name).and_then(|&position| self.tools.get(position))
     }
 
     /// Puts the tools in their final order.
@@ -148,6 +232,10 @@ impl RegistryBuilder {
         let tools = order.into_iter().filter_map(|old| slots[old].take()).collect();
         ToolRegistry { tools, index }
     }
+}
+
+fn is_usable(name: &str, limit: usize) -> bool {
+    (1..=limit).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
 }
 
 /// Tools that are not MCP first; by name inside each group.
@@ -202,38 +290,5 @@ impl ToolRegistry {
                 })
                 .collect(),
         )
-    }
-}
-
-/// What decides whether a tool is shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExposurePolicy {
-    /// Mode of the request.
-    pub mode: PermissionMode,
-    /// Source policy of the Session.
-    pub sources: SourcePolicy,
-    /// Tools that were discovered.
-    pub discovered: HashSet<String>,
-}
-
-impl ExposurePolicy {
-    /// Whether the model is told of a tool: what is callable, and in plan mode only what reads.
-    pub fn is_exposed(&self, tool: &Registered) -> bool {
-        self.is_callable(tool) && (self.mode != PermissionMode::Plan || tool.spec().behavior.read_only)
-    }
-
-    /// Whether a tool is hidden only because it was not discovered yet.
-    pub fn is_discoverable(&self, tool: &Registered) -> bool {
-        self.sources.admits(&tool.source) && !self.is_callable(tool)
-    }
-
-    /// Whether a call may be looked at at all: not against the source policy, and deferred tools only once they were
-    /// discovered. Plan mode is left to the permissions, which say what to do about it.
-    pub fn is_callable(&self, tool: &Registered) -> bool {
-        let spec = tool.spec();
-        self.sources.admits(&tool.source)
-            && (spec.exposure.mode == ExposureMode::Eager
-                || spec.exposure.always_load
-                || self.discovered.contains(spec.name.as_ref()))
     }
 }

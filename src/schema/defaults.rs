@@ -42,8 +42,12 @@ impl Plan {
         if !mentions_default(schema) {
             return None;
         }
-        let mut builder = Builder { root: schema, nodes: Vec::new(), known: HashMap::new() };
+        let mut builder = Builder { root: schema, nodes: Vec::new(), known: HashMap::new(), open: Vec::new() };
         let root = builder.node(schema);
+        // A list instead of recursion: references may lead further than the stack reaches.
+        while let Some((id, schema)) = builder.open.pop() {
+            builder.fill(id, schema);
+        }
         let useful = builder.useful();
         if !useful.get(root).copied().unwrap_or(false) {
             return None;
@@ -125,6 +129,8 @@ struct Builder<'a> {
     nodes: Vec<Node>,
     /// Nodes by the identity of their schema, which ends the recursion of recursive schemas.
     known: HashMap<*const Value, NodeId>,
+    /// Nodes that are known and still empty.
+    open: Vec<(NodeId, &'a Value)>,
 }
 
 impl<'a> Builder<'a> {
@@ -135,6 +141,11 @@ impl<'a> Builder<'a> {
         let id = self.nodes.len();
         self.nodes.push(Node::default());
         self.known.insert(std::ptr::from_ref(schema), id);
+        self.open.push((id, schema));
+        id
+    }
+
+    fn fill(&mut self, id: NodeId, schema: &'a Value) {
         // Everything that describes the same value: the schema, what it refers to, and the members of its `allOf`.
         let mut same_value = Vec::new();
         self.collect(schema, &mut same_value);
@@ -144,7 +155,6 @@ impl<'a> Builder<'a> {
             self.items(part, &mut node);
         }
         self.nodes[id] = node;
-        id
     }
 
     fn collect(&self, schema: &'a Value, into: &mut Vec<&'a Map<String, Value>>) {
@@ -187,23 +197,26 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Which nodes have a default at or below them; a fixed point, because nodes may refer to each other in circles.
+    /// Which nodes have a default at or below them, followed from the defaults upwards: nodes may refer to each other in
+    /// circles.
     fn useful(&self) -> Vec<bool> {
-        let mut useful: Vec<bool> =
-            self.nodes.iter().map(|node| node.properties.iter().any(|p| p.default.is_some())).collect();
-        loop {
-            let mut changed = false;
-            for (id, node) in self.nodes.iter().enumerate() {
-                let children = node.properties.iter().filter_map(|p| p.node).chain(node.items.iter().copied());
-                let mut children = children.chain(node.tuple.iter().copied().flatten());
-                if !useful[id] && children.any(|child| useful[child]) {
-                    useful[id] = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return useful;
+        let mut parents: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
+        for (id, node) in self.nodes.iter().enumerate() {
+            let children = node.properties.iter().filter_map(|p| p.node).chain(node.items.iter().copied());
+            for child in children.chain(node.tuple.iter().copied().flatten()) {
+                parents[child].push(id);
             }
         }
+        let mut useful: Vec<bool> =
+            self.nodes.iter().map(|node| node.properties.iter().any(|p| p.default.is_some())).collect();
+        let mut open: Vec<NodeId> = (0..useful.len()).filter(|id| useful[*id]).collect();
+        while let Some(id) = open.pop() {
+            for &parent in &parents[id] {
+                if !std::mem::replace(&mut useful[parent], true) {
+                    open.push(parent);
+                }
+            }
+        }
+        useful
     }
 }

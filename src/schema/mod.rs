@@ -9,6 +9,7 @@
 mod cache;
 mod defaults;
 mod explain;
+mod reach;
 
 use std::sync::Arc;
 
@@ -17,6 +18,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use defaults::Plan;
+
+/// Longest text of a schema in bytes; compiling one of this size takes a fraction of a second.
+const MAX_BYTES: usize = 4 << 20;
+/// Chains of schemas for one value up to this length need no more stack than every thread has, whatever the value.
+const SHALLOW_CHAIN: usize = 8;
+/// Stack for the others. Address space: only what is used becomes memory.
+const DEEP_STACK: usize = 128 << 20;
 
 /// One reason why arguments do not match.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +48,8 @@ pub struct Schema {
     validator: Validator,
     value: Value,
     defaults: Option<Plan>,
+    /// Length of the longest chain of schemas that are applied to one value.
+    chain: usize,
 }
 
 impl std::fmt::Debug for Schema {
@@ -63,9 +73,12 @@ impl Schema {
     }
 
     fn build(text: &str) -> Result<Self, SchemaError> {
-        let value: Value =
-            serde_json::from_str(text).map_err(|error| SchemaError(format!("schema is not JSON: {error}")))?;
+        if text.len() > MAX_BYTES {
+            return Err(SchemaError(format!("schema has {} bytes, more than the limit of {MAX_BYTES}", text.len())));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         require_object(&value)?;
+        let chain = reach::longest_chain(&value)?;
         let validator = jsonschema::options()
             .with_draft(draft_of(&value))
             .should_validate_formats(true)
@@ -74,7 +87,7 @@ impl Schema {
             .build(&value)
             .map_err(|error| SchemaError(explain::build_error(&error)))?;
         let defaults = Plan::of(&value);
-        Ok(Self { text: text.into(), validator, value, defaults })
+        Ok(Self { text: text.into(), validator, value, defaults, chain })
     }
 
     /// The JSON text the schema was compiled from.
@@ -94,14 +107,47 @@ impl Schema {
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
         let filled = self.defaults.as_ref().is_some_and(|plan| plan.fill(arguments));
         let value = Value::Object(std::mem::take(arguments));
-        // The yes/no answer is several times faster than collecting errors, and yes is the common case.
-        let issues =
-            if self.validator.is_valid(&value) { Vec::new() } else { explain::issues(&self.validator, &value) };
+        let issues = self.issues(&value);
         if let Value::Object(map) = value {
             *arguments = map;
         }
         if issues.is_empty() { Ok(filled) } else { Err(issues) }
     }
+}
+
+impl Schema {
+    fn issues(&self, value: &Value) -> Vec<Issue> {
+        let judge = || {
+            // The yes/no answer is several times faster than collecting errors, and yes is the common case.
+            if self.validator.is_valid(value) { Vec::new() } else { explain::issues(&self.validator, value) }
+        };
+        if self.chain <= SHALLOW_CHAIN {
+            return judge();
+        }
+        // The validator recurses once for each schema of a chain at each level of the value.
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, judge);
+            match thread.map(|thread| thread.join()) {
+                Ok(Ok(issues)) => issues,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                Err(error) => vec![Issue {
+                    field: explain::ROOT.to_owned(),
+                    message: format!("cannot be checked: no thread with enough stack can be started: {error}"),
+                    value: Value::Null,
+                }],
+            }
+        })
+    }
+}
+
+/// Why a text is no schema that can be read.
+fn unreadable(error: &serde_json::Error) -> SchemaError {
+    let text = error.to_string();
+    // The parser has no other way to tell.
+    if text.starts_with("recursion limit") {
+        return SchemaError("schema nests deeper than 127 levels; move parts of it into $defs".to_owned());
+    }
+    SchemaError(format!("schema is not JSON: {text}"))
 }
 
 /// The text the model is told about arguments that do not match, on one line.

@@ -339,3 +339,79 @@ proptest! {
         }
     }
 }
+
+/// A recursive schema of objects in which `links` references lead from each level to the next.
+fn recursive(links: usize) -> String {
+    let mut definitions = Map::new();
+    for at in 0..links {
+        definitions.insert(format!("d{at}"), json!({ "$ref": format!("#/$defs/d{}", at + 1) }));
+    }
+    let node = json!({ "type": ["object", "null"], "properties": { "n": { "$ref": "#/$defs/d0" } } });
+    definitions.insert(format!("d{links}"), node);
+    json!({ "type": "object", "properties": { "n": { "$ref": "#/$defs/d0" } }, "$defs": definitions }).to_string()
+}
+
+/// Objects in objects, with `innermost` at the end.
+fn nested(levels: usize, innermost: &Value) -> Map<String, Value> {
+    let mut value = innermost.clone();
+    for _ in 0..levels {
+        value = json!({ "n": value });
+    }
+    value.as_object().unwrap().clone()
+}
+
+#[test]
+fn the_deepest_values_and_the_longest_chains_fit_the_stack() {
+    for links in [1, 5, 6, 7, 30, 60] {
+        let schema = Schema::compile(&recursive(links)).unwrap();
+        assert_eq!(schema.check(&mut nested(126, &Value::Null)), Ok(false), "{links}");
+        assert_eq!(schema.check(&mut nested(126, &json!("x"))).unwrap_err().len(), 1, "{links}");
+    }
+    assert!(Schema::compile(&recursive(64)).unwrap_err().0.contains("chain of more than 64"));
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_for_the_same_value_ends() {
+    let circle = r##"{"type":"object","allOf":[{"$ref":"#"}],"required":["a"]}"##;
+    let schema = Schema::compile(circle).unwrap();
+    assert_eq!(schema.check(&mut Map::from_iter([("a".to_owned(), Value::Null)])), Ok(false));
+    assert_eq!(schema.check(&mut Map::new()).unwrap_err().len(), 1);
+}
+
+#[test]
+fn a_large_schema_works_and_a_huge_or_deep_one_is_refused_by_its_limit() {
+    let with = |count: usize| {
+        let property = |at: usize| (format!("property_{at}"), json!({ "type": "integer", "default": at }));
+        let properties: Map<String, Value> = (0..count).map(property).collect();
+        json!({ "type": "object", "properties": properties }).to_string()
+    };
+    let megabyte = with(20_000);
+    assert!(megabyte.len() > 1_000_000);
+    let schema = Schema::compile(&megabyte).unwrap();
+    assert!(schema.check(&mut Map::from_iter([("property_7".to_owned(), json!("x"))])).is_err());
+    let huge = Schema::compile(&with(100_000)).unwrap_err().0;
+    assert!(huge.contains("more than the limit of 4194304"), "{huge}");
+
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..250 {
+        deep = json!({ "type": "object", "properties": { "n": deep } });
+    }
+    let deep = Schema::compile(&deep.to_string()).unwrap_err().0;
+    assert!(deep.contains("deeper than 127 levels"), "{deep}");
+}
+
+#[test]
+fn defaults_are_found_at_the_end_of_thousands_of_references() {
+    let length = 4_000;
+    let link =
+        |at: usize| (format!("d{at}"), json!({ "properties": { "n": { "$ref": format!("#/$defs/d{}", at + 1) } } }));
+    let mut definitions: Map<String, Value> = (0..length).map(link).collect();
+    definitions.insert(format!("d{length}"), json!({ "properties": { "x": { "default": 1 } } }));
+    definitions.insert("near".to_owned(), json!({ "properties": { "x": { "default": 2 } } }));
+    let properties = json!({ "n": { "$ref": "#/$defs/d0" }, "near": { "$ref": "#/$defs/near" } });
+    let schema = json!({ "type": "object", "properties": properties, "$defs": definitions });
+    let schema = Schema::compile(&schema.to_string()).unwrap();
+    let mut arguments = Map::from_iter([("near".to_owned(), json!({})), ("n".to_owned(), json!({ "n": {} }))]);
+    assert_eq!(schema.check(&mut arguments), Ok(true));
+    assert_eq!(arguments["near"], json!({ "x": 2 }));
+}

@@ -7,15 +7,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::observed::Observed;
 use super::settings::Settings;
 use crate::agent::Conversation;
 use crate::contract::{AnyTool, PermissionMode, SourceInfo};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookCounts, HookLimits, HookPort, Hooks};
+use crate::host::log::Logging;
 use crate::model::{Message, SessionId};
 use crate::permissions::{ConfirmationPort, PermissionPort, RuleLists, Rules};
-use crate::pipeline::{ConfirmationFallback, Limits, Pipeline, PipelineConfig};
+use crate::pipeline::{
+    ArtifactOptions, Artifacts, CLEANUP_GRACE, ConfirmationFallback, Limits, Pipeline, PipelineConfig, ToolLifecycle,
+    ToolLimiter, ToolMiddleware,
+};
 use crate::providers::Model;
+use crate::providers::external::External;
 use crate::registry::{RegistryBuilder, SourcePolicy, ToolFilter};
 use crate::{context, tools};
 
@@ -91,6 +97,9 @@ pub struct SessionConfig {
     /// Longest result of a custom tool.
     #[serde(default)]
     pub max_tool_result_bytes: Option<f64>,
+    /// Where long results are kept.
+    #[serde(default)]
+    pub artifacts: Option<ArtifactOptions>,
     /// Default runtime context.
     #[serde(default)]
     pub default_context: Option<Value>,
@@ -111,9 +120,9 @@ pub struct SessionConfig {
     pub available_services: Vec<String>,
 }
 
-/// `toolConcurrency`.
+/// `toolConcurrency`, and what `createToolLimiter` takes.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConcurrencyConfig {
     /// Running readonly calls.
     pub readonly: Option<f64>,
@@ -134,6 +143,14 @@ pub struct Ports {
     pub confirmation: Option<Arc<dyn ConfirmationPort>>,
     /// Hooks.
     pub hooks: Option<Arc<dyn HookPort>>,
+    /// Middleware around tool calls.
+    pub middleware: Option<Arc<dyn ToolMiddleware>>,
+    /// Observer of durable boundaries of tool calls.
+    pub lifecycle: Option<Arc<dyn ToolLifecycle>>,
+    /// The log.
+    pub log: Option<Logging>,
+    /// Middleware around the model.
+    pub model: Option<External>,
 }
 
 /// What a Session is made of.
@@ -150,6 +167,8 @@ pub struct SessionParts {
     pub model: Arc<dyn Model>,
     /// History it starts with.
     pub conversation: Conversation,
+    /// Span and log.
+    pub observed: Observed,
 }
 
 impl SessionConfig {
@@ -169,10 +188,12 @@ impl SessionConfig {
         self,
         id: SessionId,
         model: Arc<dyn Model>,
-        custom: Vec<Arc<dyn AnyTool>>,
+        custom: Vec<(Arc<dyn AnyTool>, SourceInfo)>,
         ports: Ports,
         conversation: Conversation,
     ) -> Result<SessionParts> {
+        let observed = Observed::new(&id, ports.log)?;
+        let _inside = observed.span().clone().entered();
         let name = self.model.trim();
         if name.is_empty() {
             return Err(Error::config("model must be a non-empty string"));
@@ -206,7 +227,7 @@ impl SessionConfig {
         if let Some(ms) = positive("sessionEndHookTimeoutMs", self.session_end_hook_timeout_ms, MAX_TIMEOUT_MS)? {
             hook_limits.session_end = Duration::from_millis(ms);
         }
-        let limits = limits(self.tool_concurrency.as_ref())?;
+        let limits = self.tool_concurrency.unwrap_or_default().limits("toolConcurrency")?;
         let filter = ToolFilter {
             allowed: self.allowed_tools.map(|names| names.into_iter().collect()),
             disallowed: self.disallowed_tools.unwrap_or_default().into_iter().collect(),
@@ -218,10 +239,7 @@ impl SessionConfig {
             Profile::Local => tools::builtin_tools(),
             Profile::Server => Vec::new(),
         };
-        let sourced = builtin
-            .into_iter()
-            .map(|tool| (tool, SourceInfo::builtin()))
-            .chain(custom.into_iter().map(|tool| (tool, SourceInfo::custom())));
+        let sourced = builtin.into_iter().map(|tool| (tool, SourceInfo::builtin())).chain(custom);
         for (tool, source) in sourced {
             let spec = tool.spec();
             if let Some(missing) = spec.services.iter().find(|service| !services.contains(service)) {
@@ -249,9 +267,22 @@ impl SessionConfig {
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
-        let pipeline =
+        let mut pipeline =
             Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation).with_rules(rules);
+        if let Some(middleware) = ports.middleware {
+            pipeline = pipeline.with_middleware(middleware);
+        }
+        if let Some(lifecycle) = ports.lifecycle {
+            pipeline = pipeline.with_lifecycle(lifecycle);
+        }
+        let artifacts = self.artifacts.unwrap_or_default();
+        artifacts.check()?;
+        let artifacts = Artifacts::new(artifacts);
         let gate = pipeline.cleanup().clone();
+        let model = match ports.model {
+            Some(middleware) => middleware.model(Some(model), gate.clone(), CLEANUP_GRACE),
+            None => model,
+        };
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
             settings: Settings {
@@ -267,10 +298,11 @@ impl SessionConfig {
                 sources: self.tool_source_policy.unwrap_or_default(),
                 default_context,
             },
-            pipeline: pipeline.with_hooks(hooks.clone()),
+            pipeline: pipeline.with_hooks(hooks.clone()).with_artifacts(artifacts),
             hooks,
             model,
             conversation,
+            observed,
             id,
         })
     }
@@ -288,18 +320,30 @@ pub fn positive(name: &str, value: Option<f64>, max: f64) -> Result<Option<u64>>
     }
 }
 
-fn limits(config: Option<&ConcurrencyConfig>) -> Result<Limits> {
-    let mut limits = Limits::default();
-    let Some(config) = config else { return Ok(limits) };
-    for (name, value, slot) in [
-        ("toolConcurrency.readonly", config.readonly, &mut limits.readonly),
-        ("toolConcurrency.write", config.write, &mut limits.write),
-        ("toolConcurrency.execute", config.execute, &mut limits.execute),
-        ("toolConcurrency.queue", config.queue, &mut limits.queue),
-    ] {
-        if let Some(n) = positive(name, value, 100_000.0)? {
-            *slot = n as usize;
+impl ConcurrencyConfig {
+    /// The limits, with defaults for what is not given. `option` is the name that messages use.
+    fn limits(&self, option: &str) -> Result<Limits> {
+        let mut limits = Limits::default();
+        for (name, value, slot) in [
+            ("readonly", self.readonly, &mut limits.readonly),
+            ("write", self.write, &mut limits.write),
+            ("execute", self.execute, &mut limits.execute),
+            ("queue", self.queue, &mut limits.queue),
+        ] {
+            if let Some(n) = positive(&format!("{option}.{name}"), value, 100_000.0)? {
+                *slot = n as usize;
+            }
         }
+        Ok(limits)
     }
-    Ok(limits)
+}
+
+/// A limiter for several Sessions from the JSON text of its limits.
+///
+/// # Errors
+/// `CONFIG_ERROR` naming what is wrong.
+pub fn shared_limiter(json: &str) -> Result<ToolLimiter> {
+    let config: ConcurrencyConfig =
+        serde_json::from_str(json).map_err(|error| Error::config(format!("limits of a tool limiter: {error}")))?;
+    config.limits("limits").map(ToolLimiter::new)
 }

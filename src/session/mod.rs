@@ -3,22 +3,24 @@
 
 mod config;
 pub mod machine;
+mod observed;
 mod request_hooks;
 mod settings;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use crate::agent::{
-    Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, ToolRecord, run_request,
+    Conversation, DeclarationCache, EventQueue, RequestEnd, RequestOptions, RequestReport, SessionEffects, ToolRecord,
+    run_request,
 };
 use crate::contract::{ContextSnapshot, PermissionMode};
 use crate::error::{Error, ErrorCode, Result};
@@ -29,10 +31,11 @@ use crate::pipeline::{CLEANUP_GRACE, Pipeline};
 use crate::providers::Model;
 use crate::{context, tools};
 
-pub use config::{Ports, Profile, SessionConfig, SessionParts, positive};
+pub use config::{Ports, Profile, SessionConfig, SessionParts, positive, shared_limiter};
 pub use settings::Settings;
 
 use machine::{Effect, Input, Refused, State, step};
+use observed::Observed;
 
 /// What `send` gives back: the request that `stream` will run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,16 +114,17 @@ pub struct Session {
     pipeline: Arc<Pipeline>,
     hooks: Arc<Hooks>,
     model: Arc<dyn Model>,
-    discovered: Arc<Mutex<HashSet<String>>>,
+    effects: Arc<SessionEffects>,
     declarations: Arc<Mutex<Option<DeclarationCache>>>,
     root: CancelToken,
     tasks: Tasks,
+    observed: Observed,
 }
 
 impl Session {
     /// A Session over its parts. Cheap: nothing is started.
     pub fn new(parts: SessionParts) -> Self {
-        let SessionParts { id, settings, pipeline, hooks, model, conversation } = parts;
+        let SessionParts { id, settings, pipeline, hooks, model, conversation, observed } = parts;
         Self {
             id,
             core: Mutex::new(Core {
@@ -136,10 +140,11 @@ impl Session {
             pipeline: Arc::new(pipeline),
             hooks,
             model,
-            discovered: Arc::default(),
+            effects: Arc::default(),
             declarations: Arc::default(),
             root: CancelToken::new(),
             tasks: Tasks::new(),
+            observed,
         }
     }
 
@@ -254,6 +259,9 @@ impl Session {
         let options = self.request_options(&core.settings, &pending, include_thinking, cancel);
         drop(core);
         let request_id = pending.submission.request_id.clone();
+        self.observed.protect(&pending.snapshot.environment);
+        let _session = self.observed.span().enter();
+        let _request = tracing::error_span!("request", request_id = request_id.as_str()).entered();
         let task = InlineTask::spawn(
             &self.tasks,
             &handle,
@@ -284,7 +292,7 @@ impl Session {
             snapshot: pending.snapshot.clone(),
             mode: settings.mode,
             sources: settings.sources.clone(),
-            discovered: self.discovered.clone(),
+            effects: self.effects.clone(),
             declarations: self.declarations.clone(),
             host_env: pending.host_env.clone(),
             cancel,
@@ -303,12 +311,12 @@ impl Session {
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,
             Err(_) => {
-                tracing::error!(request = %request, "the request driver panicked");
+                tracing::error!("the request driver panicked");
                 let error = Error::internal("the request driver panicked; this is a bug of the package");
                 RequestReport { end: RequestEnd::Failed(error), records: Vec::new(), turns: 0 }
             }
         };
-        tracing::debug!(request = %request, end = ?report.end, turns = report.turns, "request ended");
+        note_end(&report);
         {
             let mut core = self.lock();
             core.records = report.records;
@@ -339,6 +347,7 @@ impl Session {
                 return RequestReport { end, records: Vec::new(), turns: 0 };
             }
         };
+        let content = self.effects.with_prompts(content);
         self.conversation.push(Message::user(content.clone()));
         let mut report = run_request(options, &self.pipeline, &self.conversation, events).await;
         if let RequestEnd::Completed { text, .. } = &report.end
@@ -393,7 +402,7 @@ impl Session {
 
     /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.
     pub fn close_now(&self) -> bool {
-        let quiet = self.pipeline.cleanup().pending().is_empty();
+        let quiet = self.pipeline.cleanup().pending().is_empty() && self.pipeline.artifacts().is_empty();
         if tools::holds_for_session(self.id.as_str()) || !quiet || self.hooks.has_end() {
             return false;
         }
@@ -411,7 +420,7 @@ impl Session {
     fn release(&self) {
         tools::forget_session(self.id.as_str());
         self.root.cancel(CancelReason::Close);
-        self.pipeline.artifacts().clear();
+        self.observed.end();
     }
 
     /// Cancels what is under way, waits for it, and releases everything the Session holds. Can be called again after a
@@ -420,6 +429,10 @@ impl Session {
     /// # Errors
     /// `SESSION_BUSY` when a callback or tool ignored its cancellation for too long.
     pub async fn close(&self) -> Result<()> {
+        self.close_observed().instrument(self.observed.span().clone()).await
+    }
+
+    async fn close_observed(&self) -> Result<()> {
         // One grace for everything: what a cancelled call has used of it is not granted again.
         let deadline = tokio::time::Instant::now() + CLEANUP_GRACE;
         if let Some(ended) = self.cancel_with(&Input::Close, CancelReason::Close) {
@@ -439,20 +452,22 @@ impl Session {
         }
         tools::close_session(self.id.as_str()).await;
         let ended = self.hooks.end("other").await;
-        let mut core = self.lock();
         let input = if ended.is_ok() { Input::CloseDone } else { Input::CloseFailed };
-        if let Ok((state, _)) = step(&core.state, &input) {
-            core.state = state;
+        {
+            let mut core = self.lock();
+            if let Ok((state, _)) = step(&core.state, &input) {
+                core.state = state;
+            }
         }
-        drop(core);
         ended?;
+        self.pipeline.artifacts().clear().await;
         self.release();
         Ok(())
     }
 
     /// Runs work that belongs to the Session in the background.
     pub fn background(&self, handle: Handle, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn_on(work, &handle);
+        self.tasks.spawn_on(work.instrument(self.observed.span().clone()), &handle);
     }
 
     /// Changes settings of later requests from JSON text.
@@ -463,9 +478,16 @@ impl Session {
         let change = settings::Change::parse(json)?;
         if let Some(context) = &change.default_context {
             context::snapshot(self.id.as_str(), "", context.clone())?;
+            // What the application says now is stronger than what tools said before.
+            self.effects.forget_context();
         }
         change.apply(&mut self.lock().settings);
         Ok(())
+    }
+
+    /// Goes on with what effects of tools changed in another Session. Called before anything runs.
+    pub fn inherit_effects(&mut self, from: &Self) {
+        self.effects = Arc::new(from.effects.fork());
     }
 
     /// A copy of the conversation for a Session of its own.
@@ -489,6 +511,19 @@ impl Drop for Session {
             && let Ok(handle) = runtime()
         {
             self.tasks.spawn_on(async move { tools::close_session(id.as_str()).await }, &handle);
+        }
+    }
+}
+
+/// How a request ended, for the log. What was said in it stays out.
+fn note_end(report: &RequestReport) {
+    let turns = report.turns;
+    match &report.end {
+        RequestEnd::Completed { .. } => tracing::debug!(outcome = "completed", turns, "request ended"),
+        RequestEnd::Aborted => tracing::debug!(outcome = "aborted", turns, "request ended"),
+        RequestEnd::Failed(error) => {
+            let (code, status, reason) = (error.code.as_str(), error.status, error.message.as_str());
+            tracing::warn!(outcome = "failed", turns, code, status, reason, "request failed");
         }
     }
 }

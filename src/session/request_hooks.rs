@@ -1,6 +1,7 @@
 //! The application's hooks around a request and around the life of a Session.
 
 use serde_json::{Map, Value, json};
+use tracing::Instrument;
 
 use super::Session;
 use crate::error::{Error, ErrorCode, Result};
@@ -15,7 +16,8 @@ impl Session {
     /// A hook aborted, threw or took too long; the Session should be closed.
     pub async fn begin(&self) -> Result<()> {
         let fields = Map::from_iter([("isResume".to_owned(), Value::Bool(false))]);
-        self.hooks.announce(HookEvent::SessionStart, fields, &self.root).await.map_err(failed)
+        let started = self.hooks.announce(HookEvent::SessionStart, fields, &self.root);
+        started.instrument(self.observed.span().clone()).await.map_err(failed)
     }
 
     /// Whether [`Session::begin`] has anything to do.

@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 use super::*;
 use crate::agent::{FrameText, MARK_LENGTH, Take};
 use crate::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, PrepareContext, Prepared, Subject, ToolContext, ToolFailure, ToolKind,
-    ToolOutcome, ToolSpec, ToolSuccess,
+    AnyTool, Arguments, Behavior, BoxFuture, PrepareContext, Prepared, SourceInfo, Subject, ToolContext, ToolFailure,
+    ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
 };
 use crate::providers::Script;
 use crate::schema::Schema;
@@ -68,7 +68,7 @@ impl Stage {
             .into_parts(
                 SessionId::generate(),
                 script.model(),
-                vec![Arc::new(tool)],
+                vec![(Arc::new(tool), SourceInfo::custom())],
                 Ports::default(),
                 Conversation::default(),
             )

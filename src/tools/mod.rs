@@ -23,6 +23,9 @@ fn constant_schema(text: &str) -> Arc<Schema> {
 /// Name of the built-in tool that starts programs.
 pub const SHELL_TOOL: &str = "Bash";
 
+/// Name of the built-in tool that finds tools which are not declared.
+pub const DISCOVERY_TOOL: &str = "DiscoverTools";
+
 /// All built-in tools in their documented order. The values are shared: listing them costs a few reference counts.
 pub fn builtin_tools() -> Vec<Arc<dyn AnyTool>> {
     let mut tools = file::tools();

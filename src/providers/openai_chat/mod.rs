@@ -1,6 +1,5 @@
 //! OpenAI's chat completions, which most servers speak: request building and stream parsing are pure, this wires them.
 
-mod calls;
 mod frame;
 mod request;
 mod stream;

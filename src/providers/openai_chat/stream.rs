@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::calls::Calls;
-use super::frame::{Choice, Delta, Frame, Usage};
+use super::frame::{Choice, Delta, Frame, Text, Usage};
 use crate::model::ModelUsage;
+use crate::providers::calls::Calls;
 use crate::providers::failure::{Failure, excerpt};
 use crate::providers::model::{Advance, FinishReason, ModelSink};
 use crate::providers::sse::{SseParser, SseTooLarge};
@@ -140,14 +140,7 @@ impl Answer {
             self.delta(&delta, sink);
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.0.is_empty()) {
-            self.reason = Some(match &*reason.0 {
-                "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
-                "tool_calls" | "tool_use" | "function_call" => FinishReason::ToolCalls,
-                "length" | "max_tokens" | "max_output_tokens" => FinishReason::Length,
-                "content_filter" | "safety" => FinishReason::ContentFilter,
-                "refusal" => FinishReason::Refusal,
-                other => FinishReason::Other(excerpt(other)),
-            });
+            self.reason = Some(FinishReason::read(&reason.0));
         }
     }
 
@@ -166,7 +159,10 @@ impl Answer {
             sink.text(&text.0);
         }
         for call in delta.tool_calls.iter().flatten() {
-            self.calls.add(call);
+            let function = call.function.as_ref();
+            let name = function.and_then(|function| function.name.as_ref());
+            let arguments = function.and_then(|function| function.arguments.as_ref());
+            self.calls.add(call.index, text_of(call.id.as_ref()), text_of(name), text_of(arguments));
         }
     }
 
@@ -206,6 +202,10 @@ impl Answer {
         let reason = reason.unwrap_or(FinishReason::Stop);
         sink.finish(if self.refused && reason == FinishReason::Stop { FinishReason::Refusal } else { reason });
     }
+}
+
+fn text_of<'t>(part: Option<&'t Text<'_>>) -> &'t str {
+    part.map_or("", |part| &part.0)
 }
 
 /// Some servers name the event instead of wrapping the error in an `error` field.

@@ -77,7 +77,12 @@ pub(super) fn context(roots: &[&Path], cwd: Option<&Path>) -> ToolContext {
 
 pub(super) async fn call(tool: &dyn AnyTool, arguments: Value, cx: ToolContext) -> ToolOutcome {
     let Value::Object(object) = arguments else { panic!("arguments are an object") };
-    let prepare = PrepareContext { session_id: None, snapshot: Arc::clone(&cx.snapshot), cancel: cx.cancel.clone() };
+    let prepare = PrepareContext {
+        session_id: None,
+        snapshot: Arc::clone(&cx.snapshot),
+        permission_mode: cx.permission_mode,
+        cancel: cx.cancel.clone(),
+    };
     match tool.prepare(Arguments::from_object(object), &prepare).await {
         Ok(prepared) => tool.execute(prepared.arguments, cx).await,
         Err(failure) => ToolOutcome::Error(failure),

@@ -328,7 +328,7 @@ impl<'a> Outcome<'a> {
     }
 
     /// The output so far is worth as much as the failure: it says how far the command got.
-    fn failure(self, headline: &str, error: ToolError) -> ToolFailure {
+    fn failure(self, headline: &str, mut error: ToolError) -> ToolFailure {
         let mut text = headline.to_owned();
         for (name, shown) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if !shown.text.is_empty() {
@@ -337,6 +337,8 @@ impl<'a> Outcome<'a> {
         }
         if let Some(still_alive) = self.run.still_alive {
             text.push_str(&format!("\n\nFailed to terminate command process tree: {still_alive}"));
+            // Nobody can say what still acts on the files, so no other tool may build on them.
+            error = error.with_code("PROCESS_NOT_CONTAINED").terminal();
         }
         let ms = self.elapsed_ms();
         ToolFailure::new(text, error).with_metadata(json!({

@@ -85,8 +85,12 @@ impl Caller {
     }
 
     async fn prepare(&self, arguments: Value) -> Result<Prepared, ToolFailure> {
-        let cx =
-            PrepareContext { session_id: None, snapshot: Arc::new(self.snapshot.clone()), cancel: self.cancel.clone() };
+        let cx = PrepareContext {
+            session_id: None,
+            snapshot: Arc::new(self.snapshot.clone()),
+            permission_mode: PermissionMode::default(),
+            cancel: self.cancel.clone(),
+        };
         tool("Bash").prepare(Arguments::from_object(object(arguments)), &cx).await
     }
 }

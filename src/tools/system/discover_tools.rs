@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::rank::ranked;
 use crate::contract::{
-    Behavior, SideEffect, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolErrorType, ToolFailure,
-    ToolKind, ToolSpec, ToolSuccess, ToolYield,
+    Behavior, RuntimePatch, SideEffect, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolErrorType,
+    ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::tools::constant_schema;
 
-const NAME: &str = "DiscoverTools";
+const NAME: &str = crate::tools::DISCOVERY_TOOL;
 /// Results unless the model asks for another number.
 const DEFAULT_RESULTS: usize = 5;
 
@@ -78,7 +78,7 @@ impl Tool for DiscoverTools {
             return Ok(ToolSuccess::new(text).with_metadata(json!({ "summary": "no matching tools" })));
         }
         let names: Vec<&str> = found.iter().map(|entry| &*entry.name).collect();
-        let patch = json!({ "scope": "session", "source": "tool", "toolDiscovery": { "discover": names } });
+        let patch = Box::new(RuntimePatch::discovering(&names));
         cx.emit(ToolYield::Effect { effect: ToolEffect::RuntimePatch { patch } }).await;
         let lines = found.iter().map(|entry| {
             let first = entry.description.lines().next().unwrap_or_default();

@@ -61,6 +61,46 @@ mod tests {
     }
 
     #[test]
+    fn the_score_is_that_of_the_best_field_and_the_best_match() {
+        let of = |field: &str, text: &str| {
+            let mut entry = CatalogEntry {
+                name: "-".into(),
+                aliases: Vec::new(),
+                display_name: None,
+                description: String::new(),
+                hint: String::new(),
+            };
+            match field {
+                "name" => entry.name = text.into(),
+                "alias" => entry.aliases = vec!["-".into(), text.into()],
+                "display name" => entry.display_name = Some(text.to_owned()),
+                "hint" => entry.hint = text.to_owned(),
+                _ => entry.description = text.to_owned(),
+            }
+            entry
+        };
+        for (field, base) in [("name", 120), ("alias", 110), ("display name", 90), ("hint", 45), ("description", 30)] {
+            for (text, query, more) in [
+                ("Rotate Logs", "rotate logs", Some(100)),
+                ("Rotate Logs", "  ROTATE   LOGS ", Some(100)),
+                ("Rotate Logs", "rotate", Some(60)),
+                ("Rotate Logs", "logs", Some(30)),
+                ("Rotate Logs", "otate l", Some(30)),
+                ("Rotate Logs", "logs rotate", Some(20)),
+                ("Rotate Logs", "logs delete", None),
+                ("Rotate Logs", "delete", None),
+                ("", "delete", None),
+            ] {
+                let expected = more.map(|more| base + more);
+                assert_eq!(score(&normalized(query), &of(field, text)), expected, "{query:?} in the {field} {text:?}");
+            }
+        }
+        let mut both = of("name", "deploy later");
+        both.description = "deploy".to_owned();
+        assert_eq!(score("deploy", &both), Some(180), "fields are not added up");
+    }
+
+    #[test]
     fn better_fields_and_better_matches_come_first_and_ties_go_by_name() {
         let entries = || {
             vec![

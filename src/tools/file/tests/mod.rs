@@ -88,8 +88,12 @@ impl World {
     }
 
     async fn prepare(&self, tool: &str, arguments: Value) -> Result<Prepared, ToolFailure> {
-        let cx =
-            PrepareContext { session_id: self.session.clone(), snapshot: self.snapshot(), cancel: self.cancel.clone() };
+        let cx = PrepareContext {
+            session_id: self.session.clone(),
+            snapshot: self.snapshot(),
+            permission_mode: PermissionMode::default(),
+            cancel: self.cancel.clone(),
+        };
         let Value::Object(mut object) = arguments else { panic!("arguments must be an object") };
         let tool = find(tool);
         tool.spec().schema.check(&mut object).unwrap_or_else(|issues| panic!("{issues:?}"));

@@ -264,7 +264,12 @@ async fn bad_paths_are_refused_with_their_class() {
 async fn the_path_argument_becomes_canonical_before_permissions_are_asked() {
     let tree = tree(&[("sub/a.txt", "")]);
     let cx = tree.context();
-    let prepare = PrepareContext { session_id: None, snapshot: cx.snapshot, cancel: cx.cancel };
+    let prepare = PrepareContext {
+        session_id: None,
+        snapshot: cx.snapshot,
+        permission_mode: cx.permission_mode,
+        cancel: cx.cancel,
+    };
     let params: GlobParams = serde_json::from_value(json!({ "pattern": "*", "path": "./sub" })).expect("params");
     let rewrites = Tool::prepare(&GlobTool, &params, &prepare).await.expect("prepared");
     assert_eq!(rewrites, [("path", json!(tree.root.join("sub")))]);

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use serde::de::IgnoredAny;
 
-use super::frame::CallDelta;
 use crate::model::ToolCall;
 
 #[derive(Debug, Default)]
@@ -29,13 +28,10 @@ impl Calls {
         self.list.is_empty()
     }
 
-    pub(super) fn add(&mut self, delta: &CallDelta<'_>) {
-        let id = delta.id.as_ref().map_or("", |id| &id.0);
-        let function = delta.function.as_ref();
-        let name = function.and_then(|function| function.name.as_ref()).map_or("", |name| &name.0);
-        let arguments = function.and_then(|function| function.arguments.as_ref()).map_or("", |text| &text.0);
-        let at = self.find(delta.index, id, name).unwrap_or_else(|| {
-            self.list.push(Partial { index: delta.index, ..Partial::default() });
+    /// Adds a delta; what it does not say is empty.
+    pub(super) fn add(&mut self, index: Option<u64>, id: &str, name: &str, arguments: &str) {
+        let at = self.find(index, id, name).unwrap_or_else(|| {
+            self.list.push(Partial { index, ..Partial::default() });
             self.list.len() - 1
         });
         let call = &mut self.list[at];
