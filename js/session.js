@@ -4,6 +4,7 @@ import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { builtinName } from './builtin-name.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions, wellFormed } from './json.js';
+import { levelOf, loggerOf, tell } from './logger.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
@@ -34,6 +35,7 @@ const DATA_OPTIONS = [
   'toolTimeoutMs',
   'toolConcurrency',
   'maxToolResultBytes',
+  'artifacts',
   'defaultContext',
   'outputFormat',
   'hookTimeoutMs',
@@ -114,6 +116,7 @@ export class Session {
   #permission;
   #hooks;
   #confirmation;
+  #logger;
   #defaultContext;
   #model;
   #script;
@@ -147,6 +150,7 @@ export class Session {
     this.#tools = [...tools, ...plugins.flatMap((plugin) => plugin.tools)];
     this.#hooks = hooksOf(options, plugins);
     this.#permission = permissionHandler;
+    this.#logger = loggerOf(options);
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
@@ -159,6 +163,7 @@ export class Session {
           key: this.#key,
           permission: permissionHandler !== undefined,
           confirmation: confirmationHandler !== undefined || confirmationHandlerFactory !== undefined,
+          log: levelOf(this.#logger),
         }),
         encodeOptions({
           profile,
@@ -378,6 +383,9 @@ export class Session {
         break;
       case Entry.READY:
         for (const stream of this.#streams) stream.ready();
+        break;
+      case Entry.LOG:
+        if (!this.#closed) tell(this.#logger, entry);
         break;
     }
   }

@@ -18,6 +18,7 @@ use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::ToolYield;
 use crate::error::{Error, Result};
+use crate::host::log::{LogLevel, Logging, Redactor, holds_secret};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::providers::{self, ProviderConfig};
@@ -38,6 +39,7 @@ pub struct NativeSession {
     /// The last request that was started, for polling it in place.
     task: Mutex<Option<InlineTask>>,
     inline_left: AtomicU32,
+    logs: bool,
 }
 
 /// What the facade holds for the stream of one request. A Session may have several: one that is read late stays whole.
@@ -74,6 +76,8 @@ struct Wiring {
     permission: bool,
     #[serde(default)]
     confirmation: bool,
+    /// The least important entries the logger wants; absent where there is no logger.
+    log: Option<LogLevel>,
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
@@ -108,7 +112,8 @@ pub fn open_session(
             Ports {
                 permission: wiring.permission.then(|| ports.clone() as _),
                 confirmation: wiring.confirmation.then(|| ports.clone() as _),
-                hooks: Some(ports),
+                hooks: Some(ports.clone()),
+                log: wiring.log.map(|level| logging(level, ports, &provider)),
             },
             parent.map_or_else(Conversation::default, |parent| parent.session.fork_conversation()),
         )
@@ -125,7 +130,18 @@ pub fn open_session(
         mailbox,
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
+        logs: wiring.log.is_some(),
     }))
+}
+
+/// The log of a Session. What no entry may show is read here, on the thread on which `process.env` is written.
+fn logging(level: LogLevel, sink: Arc<JsPorts>, provider: &str) -> Logging {
+    // A script takes the place of a provider, so its text need not be a configuration.
+    let provider: ProviderConfig = serde_json::from_str(provider).unwrap_or_default();
+    let environment = EnvSnapshot::capture();
+    let variables = environment.iter().filter(|(name, _)| holds_secret(&name.to_string_lossy()));
+    let values = variables.map(|(_, value)| value.to_string_lossy().into_owned());
+    Logging { sink, level, redactor: Redactor::new(provider.secrets().chain(values)) }
 }
 
 /// Runs the hooks of a Session's start; completes `operation` unless `true` says that there are none.
@@ -269,7 +285,11 @@ fn when_ended(handle: &NativeSession, ended: Option<crate::host::CancelToken>, o
 #[napi(catch_unwind)]
 pub fn close(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
     if handle.session.close_now() {
-        return Ok(true);
+        if handle.logs {
+            // Behind the last entries, so that they are told first.
+            handle.mailbox.complete(operation, Ok("null"));
+        }
+        return Ok(!handle.logs);
     }
     let (session, mailbox) = (Arc::clone(&handle.session), Arc::clone(&handle.mailbox));
     let work = async move {

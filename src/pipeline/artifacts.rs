@@ -61,10 +61,10 @@ impl Default for Artifacts {
 impl Artifacts {
     /// Nothing is made yet.
     ///
-    /// Contract: where no directory is given the environment is read, see [`env::temp_dir`].
+    /// Contract: where no directory is given the environment is read, see [`env::temporary_directory`].
     pub fn new(options: ArtifactOptions) -> Self {
         let ArtifactOptions { directory, keep } = options;
-        let base = directory.unwrap_or_else(env::temp_dir);
+        let base = directory.unwrap_or_else(env::temporary_directory);
         Self { place: Arc::new(Place { base, keep, made: Mutex::default() }) }
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(name.starts_with("sess-..-x-My-Tool-"), "{name}");
         let directory = path.parent().unwrap();
-        assert_eq!(directory.parent().unwrap(), env::temp_dir());
+        assert_eq!(directory.parent().unwrap(), env::temporary_directory());
         #[cfg(unix)]
         assert_eq!((mode(directory), mode(&path)), (0o700, 0o600));
         artifacts.clear().await;

@@ -145,8 +145,23 @@ async fn what_spans_cost() {
             println!("{name}: {:?} a call", started.elapsed() / CALLS);
         }
     };
+    // Only the spans of a call, around nothing.
+    let spans = async |name: &str| {
+        let started = Instant::now();
+        for _ in 0..CALLS {
+            observed(stage_span!(ERROR, "call", pipeline, &call, pipeline.kind_of(&call)), async {
+                for _ in 0..6 {
+                    observed(stage_span!(DEBUG, "stage", pipeline, &call, pipeline.kind_of(&call)), async {}).await;
+                }
+            })
+            .await;
+        }
+        println!("{name}: {:?} for the spans of a call", started.elapsed() / CALLS);
+    };
+    spans("nobody listens").await;
     measure("nobody listens", tracing::Span::none()).await;
     let (span, kept, _log) = session(LogLevel::Debug, &[]);
+    spans("a log elsewhere").await;
     measure("a log elsewhere", tracing::Span::none()).await;
     let (warnings, ..) = session(LogLevel::Warn, &[]);
     measure("a log of warnings", warnings).await;
