@@ -92,7 +92,7 @@ pub struct SessionConfig {
     pub max_tool_result_bytes: Option<f64>,
     /// Where long results are kept.
     #[serde(default)]
-    pub artifacts: Option<ArtifactOptions>,
+    pub artifacts: Option<Value>,
     /// Default runtime context.
     #[serde(default)]
     pub default_context: Option<Value>,
@@ -257,9 +257,7 @@ impl SessionConfig {
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),
         };
         let pipeline = Pipeline::new(Arc::new(registry.build()), config, ports.permission, ports.confirmation);
-        let artifacts = self.artifacts.unwrap_or_default();
-        artifacts.check()?;
-        let artifacts = Artifacts::new(artifacts);
+        let artifacts = Artifacts::new(ArtifactOptions::parse(self.artifacts)?);
         let gate = pipeline.cleanup().clone();
         let hooks = Arc::new(Hooks::new(id.clone(), ports.hooks, self.hooks, hook_limits, gate));
         Ok(SessionParts {
