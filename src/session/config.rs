@@ -249,7 +249,7 @@ impl SessionConfig {
         }
         let default_context = self.default_context.unwrap_or(Value::Null);
         // A malformed context fails here, not at the first request.
-        context::snapshot(id.as_str(), "", default_context.clone())?;
+        observed.protect(&context::snapshot(id.as_str(), "", default_context.clone())?.environment);
         let config = PipelineConfig {
             tool_timeout: Duration::from_millis(timeout),
             limits,

@@ -7,6 +7,9 @@ use super::*;
 use crate::host::log::tests::session;
 use crate::host::log::{LogEntry, LogLevel};
 
+/// What is called, with which arguments; the tool's main name and kind; how the stages end.
+type Case = (&'static str, &'static str, &'static str, Option<&'static str>, Vec<&'static str>);
+
 /// Stage, outcome, class and code of each entry about the end of something.
 fn endings(entries: &[LogEntry]) -> Vec<String> {
     let words = |entry: &LogEntry| {
@@ -35,7 +38,7 @@ async fn every_stage_tells_its_call_tool_kind_outcome_and_duration_and_nothing_o
         })
         .build();
     let ends = ["resolve ok", "validate ok", "permit ok", "schedule ok", "invoke ok", "settle ok", "call ok"];
-    let cases: [(&str, &str, &str, Option<&str>, Vec<&str>); 6] = [
+    let cases: [Case; 6] = [
         ("Alias", r#"{"content":"PRIVATE yes"}"#, "Answers", Some("readonly"), ends.to_vec()),
         ("Answers", r#"{"as":"write","content":"PRIVATE yes"}"#, "Answers", None, ends.to_vec()),
         (
