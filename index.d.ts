@@ -1060,13 +1060,17 @@ export interface ToolError {
   details?: unknown;
 }
 
-/** Facts about a result. Tools may add their own keys. */
+/**
+ * Facts about a result. Tools may add their own keys; the first three are set by the SDK, whatever a tool says. A result
+ * that was too long has `resultSizeLimit` and `modelContentOriginalLength`, and either `resultExternalized` with
+ * `resultArtifactPath` or `resultTruncated`.
+ */
 export interface ToolResultMetadata {
-  /** Id of the execution. */
+  /** Id of this run of the call; never the same twice. */
   executionId?: string;
-  /** Name of the tool. */
+  /** Main name of the tool. */
   toolName?: string;
-  /** When the call ended, in milliseconds since the epoch. */
+  /** When the call ended, in milliseconds since the Unix epoch. */
   timestamp?: number;
   /** Ends the request after the turn. */
   shouldExitLoop?: boolean;
