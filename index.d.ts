@@ -335,6 +335,9 @@ export interface SessionOptions {
    */
   maxToolResultBytes?: number;
 
+  /** Where results too large for the conversation are kept. Default: a private temporary directory. */
+  artifacts?: ArtifactOptions;
+
   /** Runtime context of every request: file system roots, working directory, environment. Default: empty. */
   defaultContext?: RuntimeContext;
   /** Makes the model answer in JSON of a schema. Default: free text. */
@@ -356,6 +359,81 @@ export interface SessionOptions {
   toolLifecycle?: ToolExecutionLifecycle;
   /** Memory for tools that declare the `memoryManager` service. Default: none; such tools are not registered. */
   memoryManager?: MemoryManager;
+  /** Is told what the Session does. Default: none; nothing is said, and nothing is ever printed. */
+  logger?: AgentLogger;
+}
+
+/**
+ * Where results too large for the conversation are kept, as files of JSON (`toolName`, `sessionId`, `modelContent`,
+ * `createdAt`) that only their owner can read. The model is told the path and the beginning. A result that cannot be
+ * stored is cut instead.
+ */
+export interface ArtifactOptions {
+  /**
+   * An absolute path; missing directories are made. Each Session makes a directory of its own in it. The model can read
+   * artifacts itself only inside of the roots of its runtime context. Default: the temporary directory of the system.
+   */
+  directory?: string;
+  /** Whether artifacts stay when the Session closes or is collected. Default false: they are removed. */
+  keep?: boolean;
+}
+
+/**
+ * Is told what a Session does: steps of tool calls, hooks, retries, how requests end.
+ *
+ * ```ts
+ * const logger: AgentLogger = {
+ *   level: 'info',
+ *   log: ({ level, category, message, args }) => console.error(level, category, message, ...(args ?? [])),
+ * };
+ * ```
+ */
+export interface AgentLogger {
+  /**
+   * Less important entries are not made, which costs nothing. Read once, when the Session is created; a value that is no
+   * {@link LogLevelName} counts as `'debug'`. Default `'debug'`.
+   */
+  readonly level?: string;
+  /**
+   * Takes an entry.
+   *
+   * **Contract**
+   * - Not awaited: entries arrive in order, a moment after what they are about, and keep neither the process nor the
+   *   Session alive. The last ones of a Session arrive before `close()` resolves, and none after it.
+   * - May throw or reject: nothing happens.
+   * - When more than 1000 entries wait because the thread is busy, the oldest are dropped; one entry says how many.
+   */
+  log(entry: LogEntry): unknown;
+}
+
+/** How important a {@link LogEntry} is: a step, news, a problem that was dealt with, a defect. */
+export type LogLevelName = 'debug' | 'info' | 'warn' | 'error';
+
+/**
+ * What a logger is told.
+ *
+ * Entries hold names, ids, codes, counts and times, and messages of errors; never arguments or results of tools, texts of
+ * the conversation, or headers. The provider's key and header values, values of environment variables whose names say
+ * that they are secret (`…_KEY`, `…_TOKEN`, `…PASSWORD` and the like), and what looks like a credential are replaced by
+ * `***`. Texts are cut after 2000 characters.
+ */
+export interface LogEntry {
+  /** How important it is. */
+  level: LogLevelName;
+  /** The part of the package that speaks, for instance `session`, `pipeline`, `hooks` or `provider`. */
+  category: string;
+  /** A sentence, for people. Its words may change with any version. */
+  message: string;
+  /** When, in milliseconds since the Unix epoch. */
+  timestamp: number;
+  /** The Session. */
+  sessionId?: SessionId;
+  /**
+   * Facts, in one object. A step of a tool call has `requestId`, `callId`, `tool`, `kind`, `stage` (`resolve`, `validate`,
+   * `permit`, `schedule`, `invoke`, `settle`, `hooks`; `call` is the whole), `outcome` (`ok`, `error`, `refused`,
+   * `answered`), `errorType`, `errorCode` and `durationMs`.
+   */
+  args?: JsonValue[];
 }
 
 /**
@@ -1076,13 +1154,17 @@ export interface ToolError {
   details?: unknown;
 }
 
-/** Facts about a result. Tools may add their own keys. */
+/**
+ * Facts about a result. Tools may add their own keys; the first three are set by the SDK, whatever a tool says. A result
+ * that was too long has `resultSizeLimit` and `modelContentOriginalLength`, and either `resultExternalized` with
+ * `resultArtifactPath` or `resultTruncated`.
+ */
 export interface ToolResultMetadata {
-  /** Id of the execution. */
+  /** Id of this run of the call; never the same twice. */
   executionId?: string;
-  /** Name of the tool. */
+  /** Main name of the tool. */
   toolName?: string;
-  /** When the call ended, in milliseconds since the epoch. */
+  /** When the call ended, in milliseconds since the Unix epoch. */
   timestamp?: number;
   /** Ends the request after the turn. */
   shouldExitLoop?: boolean;

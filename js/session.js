@@ -4,6 +4,7 @@ import { call, ConfigError, describe, errorOf, SdkError } from './errors.js';
 import { countsOf, hookInput, hooksOf, pluginsOf } from './hooks.js';
 import { encode, encodeOptions } from './json.js';
 import { limiterOf } from './limiter.js';
+import { levelOf, loggerOf, tell } from './logger.js';
 import { attached, Calls, drain, Entry, Operations, register, signalOf, thrownText, unregister } from './mailbox.js';
 import { modelMiddlewareOf, toolMiddlewareOf } from './middleware.js';
 import { ModelCalls } from './model-calls.js';
@@ -39,6 +40,7 @@ const DATA_OPTIONS = [
   'toolTimeoutMs',
   'toolConcurrency',
   'maxToolResultBytes',
+  'artifacts',
   'defaultContext',
   'outputFormat',
   'hookTimeoutMs',
@@ -122,6 +124,7 @@ export class Session {
   /** Model middleware, where there is any. */
   #models;
   #confirmation;
+  #logger;
   #defaultContext;
   #model;
   #script;
@@ -159,6 +162,7 @@ export class Session {
     this.#toolLifecycle = toolLifecycleOf(options);
     this.#models = ModelCalls.of(modelMiddlewareOf(options, plugins), this.#operations, () => this.#handle);
     this.#permission = permissionHandler;
+    this.#logger = loggerOf(options);
     this.#defaultContext = copied(options.defaultContext ?? {});
     this.#model = options.model;
     this.#script = scriptOf(provider);
@@ -175,6 +179,7 @@ export class Session {
           toolMiddleware: this.#toolMiddleware.length > 0,
           toolLifecycle: this.#toolLifecycle !== undefined,
           model: this.#models !== undefined,
+          log: levelOf(this.#logger),
         }),
         encodeOptions({
           profile,
@@ -396,6 +401,9 @@ export class Session {
         break;
       case Entry.READY:
         for (const stream of this.#streams) stream.ready();
+        break;
+      case Entry.LOG:
+        if (!this.#closed) tell(this.#logger, entry);
         break;
     }
   }

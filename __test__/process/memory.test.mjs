@@ -33,6 +33,17 @@ const cases = {
         await s.send('go'); for await (const _ of s.stream()); await s.close();
       }
     });`,
+  'thousands of Sessions with a logger, closed and dropped': `
+    let told = 0;
+    const logger = { log: () => told++ };
+    await flat('logged', 5, 200, async (times) => {
+      for (let n = 0; n < times; n++) {
+        const s = await open([calls('T'), 'a'], { tools: [tool('T', async () => null)], logger });
+        await s.send('go'); for await (const _ of s.stream());
+        if (n % 2 === 0) await s.close();
+      }
+    });
+    say(String(told > 30_000));`,
   'thousands of Sessions dropped': `
     let collected = 0;
     const registry = new FinalizationRegistry(() => collected++);
@@ -96,6 +107,7 @@ const cases = {
 const expected = {
   'thousands of Sessions opened and closed': ['closed flat'],
   'thousands of Sessions used and closed': ['used flat'],
+  'thousands of Sessions with a logger, closed and dropped': ['logged flat', 'true'],
   'thousands of Sessions dropped': ['dropped flat', '4500'],
   'Sessions dropped in the middle of a long answer': ['20'],
   'thousands of requests that are left, aborted and read': ['requests flat'],

@@ -56,8 +56,9 @@ await createAgent({
 });
 // @ts-expect-error the connection's type is the agent's provider
 await createAgent({ model: 'm', apiKey: 'k', advanced: { connection: { type: 'openai' } } });
-// @ts-expect-error this version has no logger
 await createAgent({ model: 'm', apiKey: 'k', advanced: { logger: { log() {} } } });
+// @ts-expect-error a logger has a method `log`
+await createAgent({ model: 'm', apiKey: 'k', advanced: { logger: {} } });
 // @ts-expect-error `permission` is the policy
 await createAgent({ model: 'm', apiKey: 'k', advanced: { permissionMode: 'yolo' } });
 // @ts-expect-error `permission` is the policy

@@ -95,6 +95,8 @@ const all: Required<SessionOptions> = {
   providerOptions: { openai: { reasoningEffort: 'low' } },
   allowedTools: ['Read'],
   disallowedTools: [],
+  artifacts: { directory: '/var/lib/app', keep: true },
+  logger: { level: 'info', log: () => {} },
   toolSourcePolicy: { allowedSources: ['builtin', 'custom', 'mcp', 'session'], allowedTrustLevels: ['remote'] },
   tools: [],
   permissionMode: PermissionMode.PLAN,

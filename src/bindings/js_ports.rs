@@ -9,6 +9,7 @@ use crate::contract::BoxFuture;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::{HookEvent, HookOutput, HookPort};
 use crate::host::CancelToken;
+use crate::host::log::{LogEntry, LogSink};
 use crate::permissions::{
     Confirmation, ConfirmationPort, ConfirmationRequest, PermissionDecision, PermissionPort, PermissionRequest,
 };
@@ -67,6 +68,14 @@ pub(super) async fn until_settled(mut call: JsCall, cancel: &CancelToken) -> Res
 
 pub(super) fn wrong_form(port: &str, what: &str) -> Error {
     Error::new(ErrorCode::ToolExecutionError, format!("the {port} handler answered in the wrong form: {what}"))
+}
+
+impl LogSink for JsPorts {
+    fn take(&self, entry: LogEntry) {
+        if let Ok(json) = serde_json::to_string(&entry) {
+            self.mailbox.log(&entry.session_id, json);
+        }
+    }
 }
 
 impl PermissionPort for JsPorts {

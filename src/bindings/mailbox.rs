@@ -1,5 +1,5 @@
-//! Everything that crosses between a Session and JavaScript besides its events: calls of callbacks, their aborts, and
-//! completions of the caller's promises.
+//! Everything that crosses between a Session and JavaScript besides its events: calls of callbacks, their aborts,
+//! completions of the caller's promises, and entries for the logger.
 //!
 //! Rust appends entries and wakes the environment once; the facade drains them together and answers with `settle`.
 //! Invariants: an entry is appended at most once to a closed mailbox's nothing; a call is settled at most once; an
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::env::EnvPort;
 use crate::contract::{ContextSnapshot, ToolContext, YieldSink};
 use crate::error::{Cause, Error, ErrorCode};
+use crate::host::log::Backlog;
 use crate::pipeline::CoreCall;
 
 /// Kinds of entries; `js/mailbox.js` reads them.
@@ -22,6 +23,7 @@ mod entry {
     pub const ABORT: u8 = 1;
     pub const DONE: u8 = 2;
     pub const READY: u8 = 3;
+    pub const LOG: u8 = 4;
 }
 
 /// What a callback gave back.
@@ -78,6 +80,7 @@ struct Waiting {
 #[derive(Default)]
 struct State {
     entries: String,
+    log: Backlog,
     listed: bool,
     closed: bool,
     next_call: u32,
@@ -106,12 +109,18 @@ impl Mailbox {
     }
 
     fn post(self: &Arc<Self>, write: impl FnOnce(&mut String)) -> bool {
+        self.append(|state| {
+            state.entries.push(',');
+            write(&mut state.entries);
+        })
+    }
+
+    fn append(self: &Arc<Self>, add: impl FnOnce(&mut State)) -> bool {
         let mut state = self.lock();
         if state.closed {
             return false;
         }
-        state.entries.push(',');
-        write(&mut state.entries);
+        add(&mut state);
         if std::mem::replace(&mut state.listed, true) {
             return true;
         }
@@ -125,14 +134,19 @@ impl Mailbox {
         let mut state = self.lock();
         state.listed = false;
         let entries = std::mem::take(&mut state.entries);
+        let log: Vec<String> = state.log.take().collect();
         drop(state);
-        if entries.is_empty() {
+        if entries.is_empty() && log.is_empty() {
             return;
         }
         if text.len() > 1 {
             text.push(',');
         }
         let _ = write!(text, "[{}", self.key);
+        // First, so that what a promise waited for was told of before it is settled.
+        if !log.is_empty() {
+            let _ = write!(text, ",[{},{}]", entry::LOG, log.join(","));
+        }
         text.push_str(&entries);
         text.push(']');
     }
@@ -189,11 +203,17 @@ impl Mailbox {
         });
     }
 
+    /// Tells the logger. Nobody waits for it, and what does not get there in time is counted.
+    pub fn log(self: &Arc<Self>, session: &Arc<str>, entry: String) {
+        self.append(|state| state.log.push(session, entry));
+    }
+
     /// The environment ended, or the Session is gone: every waiting call fails and nothing is said any more.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
         state.entries = String::new();
+        state.log = Backlog::default();
         let calls = std::mem::take(&mut state.calls);
         drop(state);
         drop(calls);

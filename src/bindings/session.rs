@@ -21,6 +21,7 @@ use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
 use crate::contract::{ToolEffect, ToolYield};
 use crate::error::{Error, ErrorCode, Result};
+use crate::host::log::{LogLevel, Logging, Redactor, holds_secret};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
 use crate::permissions::PermissionUpdates;
@@ -45,6 +46,7 @@ pub struct NativeSession {
     inline_left: AtomicU32,
     /// Model calls that middleware answers, where there is any.
     pub(super) exchanges: Option<Arc<Exchanges>>,
+    logs: bool,
 }
 
 /// What the facade holds for the stream of one request. A Session may have several: one that is read late stays whole.
@@ -87,6 +89,8 @@ struct Wiring {
     tool_lifecycle: bool,
     #[serde(default)]
     model: bool,
+    /// The least important entries the logger wants; absent where there is no logger.
+    log: Option<LogLevel>,
 }
 
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
@@ -123,9 +127,9 @@ pub fn open_session(
             Ports {
                 permission: wiring.permission.then(|| ports.clone() as _),
                 confirmation: wiring.confirmation.then(|| ports.clone() as _),
-                hooks: Some(ports),
+                hooks: Some(ports.clone()),
+                log: wiring.log.map(|level| logging(level, ports, &provider)),
                 middleware: wiring.tool_middleware.then(|| Arc::new(JsMiddleware::new(Arc::clone(&mailbox))) as _),
-                log: None,
                 lifecycle: wiring.tool_lifecycle.then(|| Arc::new(JsLifecycle::new(Arc::clone(&mailbox))) as _),
                 model: middleware,
             },
@@ -157,7 +161,16 @@ pub fn open_session(
         task: Mutex::default(),
         inline_left: AtomicU32::new(INLINE_BUDGET),
         exchanges,
+        logs: wiring.log.is_some(),
     }))
+}
+
+/// The log of a Session. What no entry may show is read here, on the thread on which `process.env` is written.
+fn logging(level: LogLevel, sink: Arc<JsPorts>, provider: &ProviderConfig) -> Logging {
+    let environment = EnvSnapshot::capture();
+    let variables = environment.iter().filter(|(name, _)| holds_secret(&name.to_string_lossy()));
+    let values = variables.map(|(_, value)| value.to_string_lossy().into_owned());
+    Logging { sink, level, redactor: Redactor::new(provider.secrets().chain(values)) }
 }
 
 /// Runs the hooks of a Session's start; completes `operation` unless `true` says that there are none.
@@ -301,7 +314,11 @@ fn when_ended(handle: &NativeSession, ended: Option<crate::host::CancelToken>, o
 #[napi(catch_unwind)]
 pub fn close(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
     if handle.session.close_now() {
-        return Ok(true);
+        if handle.logs {
+            // Behind the last entries, so that they are told first.
+            handle.mailbox.complete(operation, Ok("null"));
+        }
+        return Ok(!handle.logs);
     }
     let (session, mailbox) = (Arc::clone(&handle.session), Arc::clone(&handle.mailbox));
     let work = async move {

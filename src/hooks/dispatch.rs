@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::event::{HookCounts, HookEvent, HookOutput, HookPort};
 use crate::error::{Error, ErrorCode};
@@ -81,10 +82,13 @@ impl Hooks {
         cancel: &CancelToken,
     ) -> Result<Vec<HookOutput>, HookFailure> {
         let Some(port) = self.port.as_ref().filter(|_| self.has(event)) else { return Ok(Vec::new()) };
-        let span = tracing::debug_span!("hooks", event = event.as_str());
+        let (outcome, duration_ms) = (Empty, Empty);
+        let span = tracing::debug_span!("hooks", event = event.as_str(), outcome, duration_ms);
         let started = Instant::now();
         let done = self.run_callbacks(port, event, fields, cancel).instrument(span.clone()).await;
-        span.in_scope(|| note(&done, started.elapsed()));
+        if !span.is_disabled() {
+            note(&span, &done, started.elapsed());
+        }
         done
     }
 
@@ -186,14 +190,14 @@ impl Hooks {
 }
 
 /// How the callbacks of an event ended, for the log: not what they answered.
-fn note(done: &Result<Vec<HookOutput>, HookFailure>, took: Duration) {
-    let duration_ms = took.as_secs_f64() * 1000.0;
-    match done {
-        Ok(_) => tracing::debug!(outcome = "ok", duration_ms, "hooks ended: ok"),
-        Err(HookFailure::Cancelled) => tracing::debug!(outcome = "cancelled", duration_ms, "hooks ended: cancelled"),
-        Err(HookFailure::Failed(error)) => {
-            let (error_code, reason) = (error.code.as_str(), error.message.as_str());
-            tracing::debug!(outcome = "error", error_code, reason, duration_ms, "hooks ended: error");
-        }
-    }
+fn note(span: &Span, done: &Result<Vec<HookOutput>, HookFailure>, took: Duration) {
+    let (outcome, error_code) = match done {
+        Ok(_) => ("ok", None),
+        Err(HookFailure::Cancelled) => ("cancelled", None),
+        Err(HookFailure::Failed(error)) => ("error", Some(error.code.as_str())),
+    };
+    let duration_ms = took.as_micros() as f64 / 1000.0;
+    span.record("outcome", outcome).record("duration_ms", duration_ms);
+    let stage = "hooks";
+    tracing::debug!(parent: span, stage, outcome, error_code, duration_ms, "{stage} ended: {outcome}");
 }

@@ -13,7 +13,7 @@ pub struct EnvSnapshot {
 /// Where the system keeps temporary files.
 ///
 /// Contract: as for [`EnvSnapshot::capture`], which variable says so is read here.
-pub fn temp_dir() -> PathBuf {
+pub fn temporary_directory() -> PathBuf {
     std::env::temp_dir()
 }
 

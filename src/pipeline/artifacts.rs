@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
+use serde_json::Value;
 use tempfile::TempDir;
 use tracing::Span;
 
@@ -23,17 +24,21 @@ pub struct ArtifactOptions {
 }
 
 impl ArtifactOptions {
-    /// Checks what was given.
+    /// Reads what the application gave; the defaults where it gave nothing.
     ///
     /// # Errors
-    /// `CONFIG_ERROR`: the directory depends on the working directory of the process.
-    pub fn check(&self) -> Result<()> {
-        match &self.directory {
-            Some(path) if !path.is_absolute() => Err(Error::config(format!(
-                "artifacts.directory must be an absolute path, got {:?}",
-                path.display().to_string()
-            ))),
-            _ => Ok(()),
+    /// `CONFIG_ERROR`: a field is unknown or of the wrong type, or the directory depends on the working directory of the
+    /// process.
+    pub fn parse(given: Option<Value>) -> Result<Self> {
+        let Some(given) = given else { return Ok(Self::default()) };
+        let options: Self =
+            serde_json::from_value(given).map_err(|error| Error::config(format!("artifacts: {error}")))?;
+        match &options.directory {
+            Some(path) if !path.is_absolute() => {
+                let path = path.display().to_string();
+                Err(Error::config(format!("artifacts.directory must be an absolute path, got {path:?}")))
+            }
+            _ => Ok(options),
         }
     }
 }
@@ -61,10 +66,10 @@ impl Default for Artifacts {
 impl Artifacts {
     /// Nothing is made yet.
     ///
-    /// Contract: where no directory is given the environment is read, see [`env::temp_dir`].
+    /// Contract: where no directory is given the environment is read, see [`env::temporary_directory`].
     pub fn new(options: ArtifactOptions) -> Self {
         let ArtifactOptions { directory, keep } = options;
-        let base = directory.unwrap_or_else(env::temp_dir);
+        let base = directory.unwrap_or_else(env::temporary_directory);
         Self { place: Arc::new(Place { base, keep, made: Mutex::default() }) }
     }
 
@@ -200,7 +205,7 @@ mod tests {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(name.starts_with("sess-..-x-My-Tool-"), "{name}");
         let directory = path.parent().unwrap();
-        assert_eq!(directory.parent().unwrap(), env::temp_dir());
+        assert_eq!(directory.parent().unwrap(), env::temporary_directory());
         #[cfg(unix)]
         assert_eq!((mode(directory), mode(&path)), (0o700, 0o600));
         artifacts.clear().await;
@@ -263,10 +268,10 @@ mod tests {
     #[test]
     fn a_directory_that_depends_on_the_process_is_refused() {
         for path in ["results", "./results", "../results", ""] {
-            let options = ArtifactOptions { directory: Some(path.into()), keep: false };
-            let message = options.check().unwrap_err().message;
+            let given = serde_json::json!({ "directory": path });
+            let message = ArtifactOptions::parse(Some(given)).unwrap_err().message;
             assert!(message.starts_with("artifacts.directory must be an absolute path"), "{message}");
         }
-        ArtifactOptions::default().check().unwrap();
+        assert_eq!(ArtifactOptions::parse(None).unwrap(), ArtifactOptions::default());
     }
 }

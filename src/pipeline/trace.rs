@@ -78,12 +78,17 @@ pub(super) async fn observed<T: Ended>(span: Span, work: impl Future<Output = T>
     done
 }
 
+/// Milliseconds, to the microsecond.
+fn millis(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1000.0
+}
+
 /// Told as fields of the span, and as an event: a span ends when the last task that holds it does, which may be long
 /// after what it is about.
 fn note(span: &Span, ending: &Ending<'_>, took: Duration) {
     let stage = span.metadata().map_or("", tracing::Metadata::name);
     let outcome = ending.outcome;
-    let duration_ms = took.as_secs_f64() * 1000.0;
+    let duration_ms = millis(took);
     span.record("outcome", outcome).record("duration_ms", duration_ms);
     match ending.error {
         None => tracing::debug!(parent: span, stage, outcome, duration_ms, "{stage} ended: {outcome}"),

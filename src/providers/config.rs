@@ -112,6 +112,18 @@ impl ProviderConfig {
         Ok(())
     }
 
+    /// Every string of the configuration that nobody else may see.
+    pub fn secrets(&self) -> impl Iterator<Item = String> {
+        let headers = self.headers.iter().flatten().flat_map(|(_, value)| {
+            // `Bearer token`: the token is secret without its scheme too.
+            [value.clone(), value.rsplit(' ').next().unwrap_or_default().to_owned()]
+        });
+        let ids = [&self.api_key, &self.organization, &self.project_id].into_iter().flatten().cloned();
+        let url = self.base_url().ok().flatten();
+        let password = url.and_then(|url| url.password().map(str::to_owned));
+        ids.chain(headers).chain(password)
+    }
+
     /// Checks that a type is named.
     pub(super) fn check_type(&self) -> Result<()> {
         if self.kind.trim().is_empty() || self.kind.trim() != self.kind {

@@ -99,7 +99,7 @@ pub struct SessionConfig {
     pub max_tool_result_bytes: Option<f64>,
     /// Where long results are kept.
     #[serde(default)]
-    pub artifacts: Option<ArtifactOptions>,
+    pub artifacts: Option<Value>,
     /// Default runtime context.
     #[serde(default)]
     pub default_context: Option<Value>,
@@ -260,7 +260,7 @@ impl SessionConfig {
         }
         let default_context = self.default_context.unwrap_or(Value::Null);
         // A malformed context fails here, not at the first request.
-        context::snapshot(id.as_str(), "", default_context.clone())?;
+        observed.protect(&context::snapshot(id.as_str(), "", default_context.clone())?.environment);
         let config = PipelineConfig {
             tool_timeout: Duration::from_millis(timeout),
             limits,
@@ -275,9 +275,7 @@ impl SessionConfig {
         if let Some(lifecycle) = ports.lifecycle {
             pipeline = pipeline.with_lifecycle(lifecycle);
         }
-        let artifacts = self.artifacts.unwrap_or_default();
-        artifacts.check()?;
-        let artifacts = Artifacts::new(artifacts);
+        let artifacts = Artifacts::new(ArtifactOptions::parse(self.artifacts)?);
         let gate = pipeline.cleanup().clone();
         let model = match ports.model {
             Some(middleware) => middleware.model(Some(model), gate.clone(), CLEANUP_GRACE),

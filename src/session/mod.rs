@@ -125,6 +125,7 @@ impl Session {
     /// A Session over its parts. Cheap: nothing is started.
     pub fn new(parts: SessionParts) -> Self {
         let SessionParts { id, settings, pipeline, hooks, model, conversation, observed } = parts;
+        observed.span().in_scope(|| tracing::debug!("session opened"));
         Self {
             id,
             core: Mutex::new(Core {
@@ -307,6 +308,7 @@ impl Session {
         events: Arc<EventQueue>,
         ended: CancelToken,
     ) {
+        tracing::debug!(model = &*options.model_name, "request started");
         let run = self.run(&options, content, &events);
         let report = match AssertUnwindSafe(run).catch_unwind().await {
             Ok(report) => report,

@@ -1,6 +1,5 @@
 //! The subscriber of the process: it finds the Session an event belongs to by the spans around it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Once};
 
@@ -94,19 +93,16 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Route {
         for span in spans.from_root() {
             if let Some(known) = span.extensions().get::<Known>() {
                 log = Some(Arc::clone(&known.log));
-                facts.extend(known.facts.values.iter().map(|(name, value)| (camel_case(name), value.clone())));
+                facts.extend(known.facts.values.clone());
             }
         }
         let Some(log) = log else { return };
         let mut own = Facts::default();
         event.record(&mut own);
-        let message = match own.values.remove("message") {
-            Some(Value::String(text)) => text,
-            _ => event.metadata().name().to_owned(),
-        };
-        facts.extend(own.values.into_iter().map(|(name, value)| (camel_case(name), value)));
+        facts.extend(own.values);
         let metadata = event.metadata();
-        log.say(level_of(metadata.level()), category(metadata.target()), &message, facts);
+        let message = own.message.as_deref().unwrap_or(metadata.name());
+        log.say(level_of(metadata.level()), category(metadata.target()), message, facts);
     }
 }
 
@@ -142,34 +138,46 @@ fn camel_case(name: &str) -> String {
     out
 }
 
-/// The fields of a span or event.
+/// The fields of a span or event, and its sentence.
 #[derive(Default)]
 struct Facts {
-    values: BTreeMap<&'static str, Value>,
+    message: Option<String>,
+    values: Map<String, Value>,
+}
+
+impl Facts {
+    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+        self.values.insert(camel_case(field.name()), value.into());
+    }
 }
 
 impl Visit for Facts {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.values.insert(field.name(), Value::from(value));
+        self.set(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.values.insert(field.name(), Value::from(value));
+        self.set(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.values.insert(field.name(), Value::from(value));
+        self.set(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.values.insert(field.name(), Value::from(value));
+        self.set(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.values.insert(field.name(), Value::from(value));
+        self.set(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.values.insert(field.name(), Value::from(format!("{value:?}")));
+        let text = format!("{value:?}");
+        if field.name() == "message" {
+            self.message = Some(text);
+        } else {
+            self.set(field, text);
+        }
     }
 }

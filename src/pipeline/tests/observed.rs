@@ -7,6 +7,9 @@ use super::*;
 use crate::host::log::tests::session;
 use crate::host::log::{LogEntry, LogLevel};
 
+/// What is called, with which arguments; the tool's main name and kind; how the stages end.
+type Case = (&'static str, &'static str, &'static str, Option<&'static str>, Vec<&'static str>);
+
 /// Stage, outcome, class and code of each entry about the end of something.
 fn endings(entries: &[LogEntry]) -> Vec<String> {
     let words = |entry: &LogEntry| {
@@ -36,7 +39,7 @@ async fn every_stage_tells_its_call_tool_kind_outcome_and_duration_and_nothing_o
         })
         .build();
     let ends = ["resolve ok", "validate ok", "permit ok", "schedule ok", "invoke ok", "settle ok", "call ok"];
-    let cases: [(&str, &str, &str, Option<&str>, Vec<&str>); 6] = [
+    let cases: [Case; 6] = [
         ("Alias", r#"{"content":"PRIVATE yes"}"#, "Answers", Some("readonly"), ends.to_vec()),
         ("Answers", r#"{"as":"write","content":"PRIVATE yes"}"#, "Answers", None, ends.to_vec()),
         (
@@ -146,8 +149,23 @@ async fn what_spans_cost() {
             println!("{name}: {:?} a call", started.elapsed() / CALLS);
         }
     };
+    // Only the spans of a call, around nothing.
+    let spans = async |name: &str| {
+        let started = Instant::now();
+        for _ in 0..CALLS {
+            observed(stage_span!(ERROR, "call", pipeline, &call, pipeline.kind_of(&call)), async {
+                for _ in 0..6 {
+                    observed(stage_span!(DEBUG, "stage", pipeline, &call, pipeline.kind_of(&call)), async {}).await;
+                }
+            })
+            .await;
+        }
+        println!("{name}: {:?} for the spans of a call", started.elapsed() / CALLS);
+    };
+    spans("nobody listens").await;
     measure("nobody listens", tracing::Span::none()).await;
     let (span, kept, _log) = session(LogLevel::Debug, &[]);
+    spans("a log elsewhere").await;
     measure("a log elsewhere", tracing::Span::none()).await;
     let (warnings, ..) = session(LogLevel::Warn, &[]);
     measure("a log of warnings", warnings).await;

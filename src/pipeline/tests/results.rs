@@ -12,7 +12,8 @@ fn json_success(value: &str) -> ToolOutcome {
 
 #[tokio::test]
 async fn only_an_empty_text_and_null_say_nothing() {
-    let cases: [(&str, fn() -> ToolOutcome, &str); 7] = [
+    type Case = (&'static str, fn() -> ToolOutcome, &'static str);
+    let cases: [Case; 7] = [
         ("Empty", || ToolOutcome::Success(ToolSuccess::new("")), "Execution completed"),
         ("Null", || json_success("null"), "Execution completed"),
         ("EmptyJson", || json_success("\"\""), "Execution completed"),
