@@ -257,6 +257,7 @@ impl Pipeline {
             Verdict::Core => report.unwrap_or_else(|| self.cancelled_report(call, cx)),
             Verdict::Cancelled => self.cancelled_report(call, cx),
             Verdict::Own(outcome) => {
+                let outcome = *outcome;
                 let mut own = match report {
                     Some(report) => CallReport { outcome, ..report },
                     None => {
@@ -324,7 +325,7 @@ enum Verdict {
     /// The core's.
     Core,
     /// The middleware's.
-    Own(ToolOutcome),
+    Own(Box<ToolOutcome>),
     /// Nobody's: the request was cancelled first.
     Cancelled,
 }
@@ -347,12 +348,16 @@ fn decide(
         return Verdict::Cancelled;
     }
     match (violation, answer) {
-        (Some(violation), _) => Verdict::Own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
-        (None, Ok(outcome)) => Verdict::Own(outcome),
+        (Some(violation), _) => own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
+        (None, Ok(outcome)) => own(outcome),
         // A failing core explains more than what its middleware made of it.
         (None, Err(_)) if core.is_some_and(ToolOutcome::is_error) => Verdict::Core,
-        (None, Err(error)) => Verdict::Own(failed(&error)),
+        (None, Err(error)) => own(failed(&error)),
     }
+}
+
+fn own(outcome: ToolOutcome) -> Verdict {
+    Verdict::Own(Box::new(outcome))
 }
 
 fn answer_is_no_error(answer: &Result<ToolOutcome>) -> bool {
