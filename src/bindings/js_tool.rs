@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use super::js_ports::until_settled;
 use super::mailbox::{Answer, Mailbox};
 use crate::contract::{
-    AnyTool, Arguments, Behavior, BoxFuture, Exposure, ModelContent, PrepareContext, Prepared, SideEffect, Subject,
-    ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec, ToolSuccess,
+    AnyTool, Arguments, Behavior, BoxFuture, Exposure, Input, ModelContent, PrepareContext, Prepared, SideEffect,
+    Subject, ToolContext, ToolDescription, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolOutcome, ToolSpec,
+    ToolSuccess,
 };
 use crate::error::{Cause, Error, ErrorCode, Result};
 use crate::schema::Schema;
@@ -241,8 +242,15 @@ fn quoted(text: &str) -> String {
 
 /// Parameters that name paths by convention: `path`, `file`, `directory`, `*_path`, `*Path`, and the
 /// arrays `paths` and `files`.
-fn affected_paths(object: &Map<String, Value>) -> Vec<String> {
+fn affected_paths(input: &Input) -> Vec<String> {
+    let names_one =
+        |key: &str| matches!(key, "path" | "file" | "directory") || key.ends_with("_path") || key.ends_with("Path");
+    let names_many = |key: &str| matches!(key, "paths" | "files");
     let mut paths: Vec<String> = Vec::new();
+    // Most inputs name none, which their text tells.
+    if !input.has_key(|key| names_one(key) || names_many(key)) {
+        return paths;
+    }
     let mut add = |value: &Value| {
         if let Some(path) = value.as_str().map(str::trim).filter(|path| !path.is_empty())
             && !paths.iter().any(|known| known == path)
@@ -250,10 +258,10 @@ fn affected_paths(object: &Map<String, Value>) -> Vec<String> {
             paths.push(path.to_owned());
         }
     };
-    for (key, value) in object {
-        if matches!(key.as_str(), "path" | "file" | "directory") || key.ends_with("_path") || key.ends_with("Path") {
+    for (key, value) in input {
+        if names_one(key) {
             add(value);
-        } else if matches!(key.as_str(), "paths" | "files") {
+        } else if names_many(key) {
             value.as_array().into_iter().flatten().for_each(&mut add);
         }
     }

@@ -4,6 +4,7 @@
 mod behavior;
 mod catalog;
 mod context;
+mod input;
 mod result;
 mod spec;
 mod tool;
@@ -12,6 +13,7 @@ mod yields;
 pub use behavior::{Behavior, InterruptBehavior, SideEffect, ToolKind};
 pub use catalog::{CatalogEntry, ToolCatalog, ToolServices};
 pub use context::{ContextSnapshot, FilesystemCapability, PermissionMode, PrepareContext, ToolContext};
+pub use input::Input;
 pub use result::{Display, Metadata, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 pub use spec::{Exposure, ExposureMode, SourceInfo, SourceKind, ToolDescription, ToolSpec, TrustLevel};
 pub use tool::{AnyTool, Arguments, BoxFuture, Prepared, Rewrites, Subject, Tool};

@@ -1,43 +1,56 @@
 //! The tool trait: typed for authors of built-in tools, erased for the registry and the pipeline.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::behavior::Behavior;
 use super::context::{PrepareContext, ToolContext};
+use super::input::Input;
 use super::result::{ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 use super::spec::ToolSpec;
 
-/// Arguments of a call: the parsed object, and the model's own text for as long as nothing rewrote it.
+/// Arguments of a call, and what a typed tool has made of them.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    /// The parsed object.
-    pub object: Map<String, Value>,
-    /// Text that equals `object`; `None` after a rewrite.
-    pub text: Option<String>,
+    /// The object, with the model's own text for as long as nothing rewrote it.
+    pub object: Input,
+    /// The parameters of the tool, from preparing to executing; gone with a rewrite.
+    params: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Arguments {
+    /// Arguments as they came.
+    pub fn new(object: Input) -> Self {
+        Self { object, params: None }
+    }
+
     /// Arguments that were built here rather than sent as text.
     pub fn from_object(object: Map<String, Value>) -> Self {
-        Self { object, text: None }
+        Self::new(object.into())
     }
 
     /// JSON text of the arguments.
     pub fn to_json(&self) -> String {
-        match &self.text {
-            Some(text) => text.clone(),
-            None => serde_json::to_string(&self.object).unwrap_or_else(|_| "{}".to_owned()),
-        }
+        self.object.to_json()
     }
 
     /// Sets one field.
     pub fn set(&mut self, key: &str, value: Value) {
-        self.object.insert(key.to_owned(), value);
-        self.text = None;
+        self.object.set(key, value);
+        self.params = None;
+    }
+
+    /// The parameters as a type: those that were parsed before, if they are of this type.
+    fn take_params<P: DeserializeOwned + Send + Sync + 'static>(&mut self) -> Result<P, ToolFailure> {
+        match self.params.take().and_then(|params| params.downcast::<P>().ok()).and_then(Arc::into_inner) {
+            Some(params) => Ok(params),
+            None => parse(&self.object),
+        }
     }
 }
 
@@ -64,7 +77,7 @@ pub struct Subject {
 /// future must release everything it holds.
 pub trait Tool: Send + Sync + 'static {
     /// Arguments as a type.
-    type Params: DeserializeOwned + Send + Sync;
+    type Params: DeserializeOwned + Send + Sync + 'static;
 
     /// The declaration.
     fn spec(&self) -> &ToolSpec;
@@ -147,21 +160,23 @@ impl<T: Tool> AnyTool for T {
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
         Box::pin(async move {
-            let mut params: T::Params = parse(&arguments)?;
+            let mut params: T::Params = parse(&arguments.object)?;
             let rewrites = Tool::prepare(self, &params, cx).await?;
             if !rewrites.is_empty() {
                 for (key, value) in rewrites {
                     arguments.set(key, value);
                 }
-                params = parse(&arguments)?;
+                params = parse(&arguments.object)?;
             }
-            Ok(Prepared { behavior: self.behavior(&params), subject: self.subject(&params), arguments })
+            let (behavior, subject) = (self.behavior(&params), self.subject(&params));
+            arguments.params = Some(Arc::new(params));
+            Ok(Prepared { arguments, behavior, subject })
         })
     }
 
-    fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+    fn execute(&self, mut arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
-            match parse(&arguments) {
+            match arguments.take_params() {
                 Ok(params) => Tool::execute(self, params, cx).await.into(),
                 Err(failure) => ToolOutcome::Error(failure),
             }
@@ -169,8 +184,12 @@ impl<T: Tool> AnyTool for T {
     }
 }
 
-fn parse<P: DeserializeOwned>(arguments: &Arguments) -> Result<P, ToolFailure> {
-    serde_json::from_value(Value::Object(arguments.object.clone())).map_err(|error| {
+fn parse<P: DeserializeOwned>(input: &Input) -> Result<P, ToolFailure> {
+    let parsed = match input.unread() {
+        Some(text) => serde_json::from_str(text),
+        None => P::deserialize(input.object()),
+    };
+    parsed.map_err(|error| {
         ToolFailure::from(
             ToolError::new(ToolErrorType::ValidationError, format!("arguments do not fit the tool: {error}"))
                 .with_code("TOOL_VALIDATION_ERROR"),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::contract::{BoxFuture, PermissionMode, SideEffect, ToolKind};
+use crate::contract::{BoxFuture, Input, PermissionMode, SideEffect, ToolKind};
 use crate::error::Result;
 use crate::host::CancelToken;
 
@@ -46,7 +46,7 @@ pub struct PermissionRequest {
     pub tool_name: String,
     /// Validated input.
     #[serde(default)]
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// Mode of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
@@ -134,7 +134,7 @@ pub struct ConfirmationRequest {
     /// Tool name.
     pub tool_name: String,
     /// Input as it would run.
-    pub args: Map<String, Value>,
+    pub args: Input,
     /// Headline.
     pub title: String,
     /// What will happen and why it is asked.
