@@ -150,3 +150,46 @@ impl<'de> Deserialize<'de> for Input {
         Map::deserialize(deserializer).map(Self::from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+
+    fn matched(text: &str) -> Input {
+        let schema = Schema::compile(r#"{"type":"object"}"#).unwrap();
+        Input::matched(text, schema.matches(text).unwrap())
+    }
+
+    #[test]
+    fn questions_about_keys_and_strings_need_no_object() {
+        let input = matched(r#"{"path":"a","n":1,"escaped":"\n"}"#);
+        assert!(input.has_key(|key| key == "n"));
+        assert!(!input.has_key(|key| key == "m"));
+        assert_eq!((input.text_of("path"), input.text_of("m")), (Some("a"), None));
+        assert!(input.unread().is_some(), "nobody has looked yet");
+        // These have to be looked up.
+        assert_eq!((input.text_of("escaped"), input.text_of("n")), (Some("\n"), None));
+        assert!(input.unread().is_none());
+        assert_eq!((input.text_of("path"), input.text_of("m")), (Some("a"), None));
+    }
+
+    #[test]
+    fn copies_share_the_object_until_one_changes_it() {
+        let text = r#"{ "a": 1 }"#;
+        let mut input = matched(text);
+        let copy = input.clone();
+        assert_eq!(copy.get("a"), Some(&json!(1)));
+        assert!(std::ptr::eq(copy.object(), input.object()));
+        assert_eq!(input.to_json(), text);
+        input.set("a", json!(2));
+        input.set("b", json!("x"));
+        assert_eq!(input.to_json(), r#"{"a":2,"b":"x"}"#);
+        assert_eq!((copy.to_json().as_str(), copy.len()), (text, 1));
+        assert_ne!(input, copy);
+        assert_eq!(input.clone().into_object(), *input);
+        assert_eq!(copy, Input::from(Map::from_iter([("a".to_owned(), json!(1))])));
+    }
+}

@@ -189,10 +189,37 @@ fn parse<P: DeserializeOwned>(input: &Input) -> Result<P, ToolFailure> {
         Some(text) => serde_json::from_str(text),
         None => P::deserialize(input.object()),
     };
+    // JSON Schema takes `5.0` for an integer, Rust does not.
+    let parsed = parsed.or_else(|error| match with_integers(input.object()) {
+        Some(object) => P::deserialize(&object).map_err(|_| error),
+        None => Err(error),
+    });
     parsed.map_err(|error| {
         ToolFailure::from(
             ToolError::new(ToolErrorType::ValidationError, format!("arguments do not fit the tool: {error}"))
                 .with_code("TOOL_VALIDATION_ERROR"),
         )
     })
+}
+
+/// The object with its whole numbers as integers; `None` where they are already.
+fn with_integers(object: &Map<String, Value>) -> Option<Map<String, Value>> {
+    /// Beyond it, doubles are whole because they cannot be anything else.
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    fn convert(value: &mut Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter_mut().fold(false, |changed, item| convert(item) | changed),
+            Value::Object(object) => object.values_mut().fold(false, |changed, item| convert(item) | changed),
+            Value::Number(number) if number.is_f64() => match number.as_f64() {
+                Some(whole) if whole.fract() == 0.0 && whole.abs() <= EXACT => {
+                    *number = (whole as i64).into();
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+    let mut object = object.clone();
+    object.values_mut().fold(false, |changed, value| convert(value) | changed).then_some(object)
 }

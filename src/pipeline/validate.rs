@@ -136,3 +136,6 @@ fn invalid_json(tool: &str, why: &str) -> Refusal {
     .with_code("INVALID_TOOL_ARGUMENTS")
     .into()
 }
+
+#[cfg(test)]
+mod tests;

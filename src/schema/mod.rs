@@ -46,6 +46,9 @@ pub struct Schema {
     flat: OnceLock<Option<Validator<Flat>>>,
     value: Value,
     defaults: Option<Plan>,
+    /// How often something was validated.
+    #[cfg(test)]
+    pub(crate) validations: std::sync::atomic::AtomicUsize,
 }
 
 /// Text that matches a schema, and where in it the members of its object stand.
@@ -99,7 +102,15 @@ impl Schema {
             .build(&value)
             .map_err(|error| SchemaError(explain::build_error(&error)))?;
         let defaults = Plan::of(&value);
-        Ok(Self { text: text.into(), validator, flat: OnceLock::new(), value, defaults })
+        Ok(Self {
+            text: text.into(),
+            validator,
+            flat: OnceLock::new(),
+            value,
+            defaults,
+            #[cfg(test)]
+            validations: std::sync::atomic::AtomicUsize::new(0),
+        })
     }
 
     /// Validates the text of arguments without making a value of it. `None` when [`Schema::check`] has to decide: the
@@ -112,9 +123,16 @@ impl Schema {
             let options = jsonschema::options_for::<Flat>().with_draft(draft_of(&self.value));
             options.should_validate_formats(true).with_format("url", is_url).offline().build(&self.value).ok()
         });
+        #[cfg(test)]
+        self.count();
         let document = Document::read(text)?;
         let members = document.members(text)?;
         validator.as_ref()?.is_valid(document.root()).then_some(Matched { members })
+    }
+
+    #[cfg(test)]
+    fn count(&self) {
+        self.validations.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The JSON text the schema was compiled from.
@@ -132,6 +150,8 @@ impl Schema {
     /// # Errors
     /// Every reason why the arguments do not match, at most a bounded number.
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
+        #[cfg(test)]
+        self.count();
         let filled = self.defaults.as_ref().is_some_and(|plan| plan.fill(arguments));
         let value = Value::Object(std::mem::take(arguments));
         // The yes/no answer is several times faster than collecting errors, and yes is the common case.
