@@ -1,5 +1,5 @@
 // Arguments from text to validated: the native core against JSON.parse and a compiled ajv check, in one interleaved run.
-//   npm install --prefix bench && node bench/arguments/run.mjs [--reps 15]
+//   npm install --prefix bench/arguments && node bench/arguments/run.mjs [--reps 15]
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
