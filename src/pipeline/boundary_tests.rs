@@ -289,8 +289,11 @@ impl ToolMiddleware for Layer {
     fn run(&self, call: MiddlewareCall, core: Arc<CoreCall>) -> BoxFuture<'static, crate::error::Result<ToolOutcome>> {
         let layer = self.clone();
         Box::pin(async move {
-            let request =
-                |arguments: Arguments| CoreRequest { tool_name: call.tool_name.clone(), same_context: true, arguments };
+            let request = |arguments: Arguments| CoreRequest {
+                tool_name: call.tool_name.clone(),
+                same_context: true,
+                arguments: Some(arguments),
+            };
             let through = async |request: CoreRequest| -> crate::error::Result<ToolOutcome> {
                 core.start(request)?;
                 loop {
@@ -303,7 +306,7 @@ impl ToolMiddleware for Layer {
             };
             let given = call.arguments.clone();
             match layer {
-                Layer::Through => through(request(given)).await,
+                Layer::Through => through(CoreRequest { arguments: None, ..request(given) }).await,
                 Layer::Input(Value::Object(object)) => through(request(Arguments::from_object(object))).await,
                 Layer::Input(_) => unreachable!("inputs are objects"),
                 Layer::Renames => through(CoreRequest { tool_name: "Other".into(), ..request(given) }).await,
