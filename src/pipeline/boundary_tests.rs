@@ -22,11 +22,13 @@ struct Observer {
     log: Arc<Log>,
     rejects: Option<&'static str>,
     hangs: Option<&'static str>,
+    /// Takes two seconds.
+    slow: Option<&'static str>,
 }
 
 impl Observer {
     fn new(log: &Arc<Log>) -> Self {
-        Self { log: Arc::clone(log), rejects: None, hangs: None }
+        Self { log: Arc::clone(log), rejects: None, hangs: None, slow: None }
     }
 
     fn step<T: Send + 'static>(
@@ -40,6 +42,9 @@ impl Observer {
             this.log.note(note);
             if this.hangs == Some(step) {
                 std::future::pending::<()>().await;
+            }
+            if this.slow == Some(step) {
+                tokio::time::sleep(Duration::from_secs(2)).await;
             }
             // The pipeline waits for the end of the step, not for its beginning.
             tokio::task::yield_now().await;
@@ -257,6 +262,43 @@ async fn an_observer_that_hangs_holds_an_aborted_request_for_the_grace_and_then_
         assert_eq!(pipeline.cleanup().pending().len(), 1, "{hangs}");
         let next = run(&pipeline, &call, &context(YOLO)).await;
         assert_eq!(error(&next).1, "CLEANUP_PENDING", "{hangs}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_while_a_step_is_stored_lets_no_step_overtake_it_and_runs_nothing() {
+    for (slow, expected) in [
+        ("scheduled", vec!["scheduled stored"]),
+        ("requested", vec!["scheduled stored", "requested stored", "resolved stored", "settled stored"]),
+        (
+            "started",
+            vec!["scheduled stored", "requested stored", "resolved stored", "started stored", "settled stored"],
+        ),
+    ] {
+        let log = Arc::new(Log::default());
+        let observer = Observer { slow: Some(slow), ..Observer::new(&log) };
+        let pipeline = asked(&log, Deed::Answers("done".into()))
+            .confirmed(yes)
+            .build()
+            .with_lifecycle(Arc::new(Observing(Arc::new(observer))));
+        let cx = context(YOLO);
+        let call = call("T", "{}");
+        let abort = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cx.cancel.cancel(CancelReason::Abort);
+        };
+        let (ended, ()) = tokio::join!(observed(&pipeline, &call, &cx), abort);
+        match ended {
+            Ok(report) => assert_eq!(error(&report).0, ToolErrorType::Interrupted, "{slow}"),
+            Err(error) => assert_eq!((error.code, slow), (crate::error::ErrorCode::Abort, "scheduled")),
+        }
+        let log = log.taken();
+        let stored: Vec<_> = log.iter().filter(|step| step.ends_with(" stored")).collect();
+        assert_eq!(stored, expected, "{slow}: {log:?}");
+        assert!(!log.iter().any(|step| step.starts_with("run")), "{slow}: {log:?}");
+        assert_eq!(log.iter().any(|step| step == "resolved Cancel"), slow == "requested", "{log:?}");
+        assert_eq!(log.iter().any(|step| step == "confirm"), slow == "started", "nobody is asked: {log:?}");
+        assert_eq!(pipeline.cleanup().pending().len(), 0, "{slow}");
     }
 }
 
