@@ -89,6 +89,20 @@ describe('the onion', () => {
   });
 });
 
+test('a result that a layer changed is still of the same run', async (t) => {
+  const runs = [];
+  const layer = async function* (request, next) {
+    const result = yield* next(request);
+    runs.push(result.metadata.executionId);
+    return { status: 'success', model: 'changed', metadata: { executionId: 'made up' } };
+  };
+  const onToolSettled = async ({ result }) => void runs.push(result.metadata.executionId);
+  await around(t, [layer], { toolLifecycle: { onToolSettled } });
+  assert.equal(runs.length, 2);
+  assert.match(runs[0], /^exec_/);
+  assert.equal(runs[1], runs[0]);
+});
+
 describe('answers in the tool’s place', () => {
   test('a layer that never calls next answers for the tool, which does not run', async (t) => {
     let ran = false;

@@ -16,6 +16,8 @@ export function toolLifecycleOf({ toolLifecycle }) {
       throw new ConfigError(`toolLifecycle.${name} must be a function`);
     }
   }
+  // Nothing that could be told of: nothing crosses.
+  if (CALLBACKS.every((name) => toolLifecycle[name] === undefined)) return undefined;
   return new Boundaries(toolLifecycle);
 }
 

@@ -618,6 +618,58 @@ async fn a_lost_lease_stops_the_call_wherever_it_is_noticed_and_every_later_one(
 }
 
 #[tokio::test]
+async fn a_lease_that_is_lost_inside_of_middleware_is_noticed_whoever_answers() {
+    let own = || ToolOutcome::Success(ToolSuccess::new("own"));
+    for (name, layer, looks) in
+        [("answers", Layer::Answers(own()), 2), ("through", Layer::Through, 5), ("instead", Layer::Instead(own()), 5)]
+    {
+        for lost_at in 0..=looks {
+            let log = Arc::new(Log::default());
+            let pipeline = layered(&log, layer.clone(), Deed::Answers("done".into()))
+                .with_lease(Arc::new(Lease { looks: AtomicUsize::new(0), lost_at }));
+            let report = run(&pipeline, &call("T", "{}"), &context(YOLO)).await;
+            assert_eq!(report.outcome.is_error(), lost_at < looks, "{name} {lost_at}: {}", text(&report));
+            assert_eq!(pipeline.terminal_failure().is_some(), lost_at < looks, "{name} {lost_at}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_result_within_middleware_says_which_run_it_is_of() {
+    let own = || ToolOutcome::Success(ToolSuccess::new("own"));
+    for (name, layer, abort) in [
+        ("through", Layer::Through, false),
+        ("answers", Layer::Answers(own()), false),
+        ("instead", Layer::Instead(own()), false),
+        ("renames", Layer::Renames, false),
+        ("leaves", Layer::Leaves, false),
+        ("aborted", Layer::Answers(own()), true),
+    ] {
+        let pipeline = layered(&Arc::default(), layer, Deed::Answers("done".into()));
+        let cx = context(YOLO);
+        if abort {
+            cx.cancel.cancel(CancelReason::Abort);
+        }
+        let mut report = run(&pipeline, &call("T", "{}"), &cx).await;
+        let metadata = report.outcome.metadata_mut();
+        for key in ["executionId", "toolName", "timestamp"] {
+            assert!(metadata.contains_key(key), "{name}: {metadata:?}");
+        }
+    }
+    let pipeline = layered(&Arc::default(), Layer::Hangs, Deed::Answers("done".into()));
+    let cx = context(YOLO);
+    let call = call("T", "{}");
+    let abort = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cx.cancel.cancel(CancelReason::Abort);
+    };
+    let _ = tokio::join!(run(&pipeline, &call, &cx), abort);
+    let mut refused = run(&pipeline, &call, &context(YOLO)).await;
+    assert_eq!(error(&refused).1, "CLEANUP_PENDING");
+    assert!(refused.outcome.metadata_mut().contains_key("executionId"));
+}
+
+#[tokio::test]
 async fn a_tool_that_claims_more_than_it_declares_is_judged_as_executing() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let judged = Arc::clone(&seen);

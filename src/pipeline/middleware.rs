@@ -269,7 +269,12 @@ impl Pipeline {
             // The core has ended long since: it is bounded by itself. The layers around it did not hear the signal.
             self.cleanup.finish_in_background("a tool middleware", &self.tasks, async move { drop(layers.await) });
             core.finish(None);
-            return report.unwrap_or_else(|| self.cancelled_report(call, cx));
+            if let Some(report) = report {
+                return report;
+            }
+            let mut cancelled = self.cancelled_report(call, cx);
+            self.settle(call, cx, &mut cancelled).await;
+            return cancelled;
         };
         if running.is_none()
             && report.is_none()
@@ -288,31 +293,42 @@ impl Pipeline {
         core.finish(report.as_ref().map(|report| report.outcome.clone()));
         let violation = core.lock().violation.clone();
         let cancelled = cx.cancel.is_cancelled();
-        match decide(report.as_ref().map(|report| &report.outcome), unfinished, answer, violation, cancelled) {
-            Verdict::Core => report.unwrap_or_else(|| self.cancelled_report(call, cx)),
-            Verdict::Cancelled => self.cancelled_report(call, cx),
-            Verdict::Own(outcome) => {
-                let mut own = match report {
-                    Some(report) => CallReport { outcome, ..report },
-                    None => {
-                        // Nothing ran, but from here on the model believes that it did.
-                        if matches!(outcome, ToolOutcome::Success(_))
-                            && let Err(refusal) = self.answered(call, &arguments, cx, invocation).await
-                        {
-                            return CallReport::refused(refusal, call.arguments.clone());
-                        }
-                        CallReport {
-                            outcome,
-                            input: call.arguments.clone(),
-                            duration: Duration::ZERO,
-                            exit_loop: false,
-                        }
-                    }
-                };
-                self.settle(call, cx, &mut own).await;
-                own
-            }
+        let verdict = decide(report.as_ref().map(|report| &report.outcome), unfinished, answer, violation, cancelled);
+        let mut own = match (verdict, report) {
+            (Verdict::Core, Some(report)) => return report,
+            (Verdict::Core | Verdict::Cancelled, _) => self.cancelled_report(call, cx),
+            (Verdict::Own(outcome), Some(mut report)) => match self.may_act(cx).await {
+                Ok(()) => {
+                    self.settle_again(call, cx, &mut report, outcome).await;
+                    return report;
+                }
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+            },
+            (Verdict::Own(outcome), None) => match self.in_place(outcome, call, &arguments, cx, invocation).await {
+                Ok(report) => report,
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+            },
+        };
+        self.settle(call, cx, &mut own).await;
+        own
+    }
+
+    /// An answer in the place of a call that did not run.
+    async fn in_place(
+        &self,
+        outcome: ToolOutcome,
+        call: &ToolCall,
+        arguments: &Arguments,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> std::result::Result<CallReport, Refusal> {
+        // The same as around a call that runs: nothing counts that somebody else has taken over.
+        self.may_act(cx).await?;
+        if matches!(outcome, ToolOutcome::Success(_)) {
+            // Nothing ran, but from here on the model believes that it did.
+            self.answered(call, arguments, cx, invocation).await?;
         }
+        Ok(CallReport { outcome, input: call.arguments.clone(), duration: Duration::ZERO, exit_loop: false })
     }
 
     fn cancelled_report(&self, call: &ToolCall, cx: &CallContext) -> CallReport {
