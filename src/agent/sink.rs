@@ -67,25 +67,41 @@ impl ModelSink for TurnSink<'_> {
 }
 
 /// Publishes the yields of one call and keeps its effects for the end of the turn.
+///
+/// Invariant: nothing is published of a call that has ended. A tool that ignored its signal may go on after its result.
 pub(super) struct CallYields {
     events: Arc<EventQueue>,
     cancel: CancelToken,
     id: String,
     name: String,
-    effects: Mutex<Vec<ToolEffect>>,
+    /// `None` once the call has ended.
+    effects: Mutex<Option<Vec<ToolEffect>>>,
 }
 
 impl CallYields {
     pub(super) fn new(events: Arc<EventQueue>, cancel: CancelToken, call: &ToolCall) -> Self {
-        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
+        let effects = Mutex::new(Some(Vec::new()));
+        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects }
     }
 
-    /// What the call wants changed, in the order of its yields.
-    pub(super) fn take_effects(&self) -> Vec<ToolEffect> {
-        std::mem::take(&mut *self.effects.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The end of the call. Gives what it wants changed, in the order of its yields.
+    pub(super) fn close(&self) -> Vec<ToolEffect> {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
-    fn event(&self, item: ToolYield) -> SessionEvent {
+    fn publish(&self, item: ToolYield) {
+        // Held until it is published, so that the end of the call comes before or after the whole of it.
+        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(effects) = effects.as_mut() else { return };
+        let event = self.event(item, effects);
+        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
+        // kept within the bounds of the queue.
+        if !(self.cancel.is_cancelled() && self.events.is_full()) {
+            self.events.push_event(&event);
+        }
+    }
+
+    fn event(&self, item: ToolYield, effects: &mut Vec<ToolEffect>) -> SessionEvent {
         let (id, name) = (self.id.clone(), self.name.clone());
         match item {
             ToolYield::Progress(mut progress) => {
@@ -94,7 +110,7 @@ impl CallYields {
             }
             ToolYield::Message { content } => SessionEvent::ToolMessage { id, name, content },
             ToolYield::Effect { effect } => {
-                self.effects.lock().unwrap_or_else(PoisonError::into_inner).push(effect.clone());
+                effects.push(effect.clone());
                 match effect {
                     ToolEffect::RuntimePatch { patch } => {
                         SessionEvent::ToolRuntimePatch { id, name, patch: patch.given().clone() }
@@ -114,12 +130,7 @@ impl CallYields {
 
 impl YieldSink for CallYields {
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let event = self.event(item);
-        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
-        // kept within the bounds of the queue.
-        if !(self.cancel.is_cancelled() && self.events.is_full()) {
-            self.events.push_event(&event);
-        }
+        self.publish(item);
         Box::pin(async move {
             self.cancel.run_until(self.events.room()).await;
         })
@@ -163,5 +174,20 @@ mod tests {
             yields.emit(ToolYield::message("late")).await;
         }
         assert!(count() <= kept, "what a cancelled call still yields is bounded");
+    }
+
+    #[tokio::test]
+    async fn what_a_call_says_after_its_end_has_no_place() {
+        let events = Arc::new(EventQueue::new(|| {}));
+        let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
+        let yields = CallYields::new(events.clone(), CancelToken::new(), &call);
+        let effect = || ToolYield::Effect { effect: ToolEffect::NewMessages { messages: serde_json::json!([]) } };
+        yields.emit(effect()).await;
+        assert_eq!(yields.close().len(), 1);
+        assert!(matches!(events.take(), Take::Frame(frame) if frame.marks.len() == 1));
+        yields.emit(effect()).await;
+        yields.emit(ToolYield::message("late")).await;
+        assert!(!matches!(events.take(), Take::Frame(_)), "nothing was published");
+        assert!(yields.close().is_empty(), "nothing will be applied");
     }
 }
