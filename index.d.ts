@@ -519,9 +519,10 @@ export interface ISession extends AsyncDisposable {
   stream(options?: StreamOptions): AsyncGenerator<SessionStreamEvent, void, void>;
 
   /**
-   * Cancels the request and waits until its model call, its tools and its callbacks have settled. The stream ends
-   * without `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited
-   * inside the stream loop.
+   * Cancels the request and waits until its model call, its tools and its callbacks have settled, for at most 5 seconds:
+   * what ignores its signal for longer keeps the Session from starting tools and from closing until it settles. The
+   * stream ends at once, without `usage`, `result` or `error`; events already produced stay readable. Does nothing when
+   * idle. May be awaited inside the stream loop, but not inside a tool or a callback, which it would wait for.
    */
   abort(): Promise<void>;
 
