@@ -1089,7 +1089,9 @@ export interface ToolEffectYield {
  *
  * Each effect is published as an event when it is yielded. It is applied when the calls of the turn have their results,
  * in the order of the calls, and only if its call ended in success. A malformed effect fails the call that yields it
- * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied.
+ * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied. So does one more than a
+ * call may yield: 1,000 effects of 10 MiB of JSON together. What runtime patches add for the request, and for the Session,
+ * is kept up to 1,000 texts of 1 MiB for the prompt, as many for messages, and 1 MiB of environment variables.
  *
  * Tools of trust level `remote` add messages (none with role `system`) and context `metadata`; what else they yield is
  * published and not applied.

@@ -1,15 +1,21 @@
 //! Where a model answer goes: text to the stream at once, the rest to the turn.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::events::{EventQueue, TextKind};
 use crate::contract::{ToolEffect, ToolYield, YieldSink};
+use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::model::{ModelUsage, SessionEvent, ToolCall};
 use crate::providers::{FinishReason, ModelSink};
+
+/// Effects one call may have. They are kept until the call has ended, whoever reads the events.
+const MAX_EFFECTS: usize = 1000;
+/// Size of all effects of one call together, in bytes of JSON text.
+const MAX_EFFECT_BYTES: usize = 10 << 20;
 
 /// Collects one answer and publishes its text while it comes.
 pub(super) struct TurnSink<'a> {
@@ -72,7 +78,37 @@ pub(super) struct CallYields {
     cancel: CancelToken,
     id: String,
     name: String,
-    effects: Mutex<Vec<ToolEffect>>,
+    effects: Mutex<Kept>,
+}
+
+/// The effects of one call, within their bounds.
+#[derive(Default)]
+struct Kept {
+    effects: Vec<ToolEffect>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.effects.len() < MAX_EFFECTS && bytes <= MAX_EFFECT_BYTES - self.bytes
+    }
+}
+
+/// Bytes of the JSON text of an effect.
+fn size_of(effect: &ToolEffect) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+            self.0 += piece.len();
+            Ok(piece.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What cannot be written has no size worth keeping.
+    serde_json::to_writer(&mut count, effect).map_or(usize::MAX, |()| count.0)
 }
 
 impl CallYields {
@@ -82,7 +118,24 @@ impl CallYields {
 
     /// What the call wants changed, in the order of its yields.
     pub(super) fn take_effects(&self) -> Vec<ToolEffect> {
-        std::mem::take(&mut *self.effects.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.lock()).effects
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.effects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an effect for the end of the turn. One that has no room is as if it had not been yielded: whoever could be
+    /// told was told by [`YieldSink::admit`], and its call has failed.
+    fn keep(&self, effect: &ToolEffect) -> bool {
+        let bytes = size_of(effect);
+        let mut kept = self.lock();
+        let has_room = kept.has_room(bytes);
+        if has_room {
+            kept.bytes += bytes;
+            kept.effects.push(effect.clone());
+        }
+        has_room
     }
 
     fn event(&self, item: ToolYield) -> SessionEvent {
@@ -93,27 +146,39 @@ impl CallYields {
                 SessionEvent::ToolProgress { id, name, progress: Value::Object(progress) }
             }
             ToolYield::Message { content } => SessionEvent::ToolMessage { id, name, content },
-            ToolYield::Effect { effect } => {
-                self.effects.lock().unwrap_or_else(PoisonError::into_inner).push(effect.clone());
-                match effect {
-                    ToolEffect::RuntimePatch { patch } => {
-                        SessionEvent::ToolRuntimePatch { id, name, patch: patch.given().clone() }
-                    }
-                    ToolEffect::ContextPatch { patch } => {
-                        SessionEvent::ToolContextPatch { id, name, patch: patch.given().clone() }
-                    }
-                    ToolEffect::NewMessages { messages } => SessionEvent::ToolNewMessages { id, name, messages },
-                    ToolEffect::PermissionUpdates { updates } => {
-                        SessionEvent::ToolPermissionUpdates { id, name, updates }
-                    }
+            ToolYield::Effect { effect } => match effect {
+                ToolEffect::RuntimePatch { patch } => {
+                    SessionEvent::ToolRuntimePatch { id, name, patch: patch.given().clone() }
                 }
-            }
+                ToolEffect::ContextPatch { patch } => {
+                    SessionEvent::ToolContextPatch { id, name, patch: patch.given().clone() }
+                }
+                ToolEffect::NewMessages { messages } => SessionEvent::ToolNewMessages { id, name, messages },
+                ToolEffect::PermissionUpdates { updates } => SessionEvent::ToolPermissionUpdates { id, name, updates },
+            },
         }
     }
 }
 
 impl YieldSink for CallYields {
+    fn admit(&self, item: &ToolYield) -> Result<()> {
+        let ToolYield::Effect { effect } = item else { return Ok(()) };
+        if self.lock().has_room(size_of(effect)) {
+            return Ok(());
+        }
+        let message = format!(
+            "the tool yielded what it may not: a call has at most {MAX_EFFECTS} effects of {MAX_EFFECT_BYTES} bytes \
+             together"
+        );
+        Err(Error::new(ErrorCode::InvalidToolYield, message))
+    }
+
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        if let ToolYield::Effect { effect } = &item
+            && !self.keep(effect)
+        {
+            return Box::pin(std::future::ready(()));
+        }
         let event = self.event(item);
         // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
         // kept within the bounds of the queue.
@@ -163,5 +228,30 @@ mod tests {
             yields.emit(ToolYield::message("late")).await;
         }
         assert!(count() <= kept, "what a cancelled call still yields is bounded");
+    }
+
+    #[tokio::test]
+    async fn the_effects_of_a_call_are_bounded_in_number_and_size() {
+        let effect = |text: &str| {
+            let message =
+                serde_json::json!({ "type": "newMessages", "messages": [{ "role": "user", "content": text }] });
+            ToolYield::Effect { effect: serde_json::from_value(message).unwrap() }
+        };
+        for (text, most) in [("x".to_owned(), MAX_EFFECTS), ("x".repeat(1 << 20), 9)] {
+            let events = Arc::new(EventQueue::new(|| {}));
+            let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
+            let yields = CallYields::new(events.clone(), CancelToken::new(), &call);
+            let mut admitted = 0;
+            for _ in 0..most + 5 {
+                let item = effect(&text);
+                admitted += usize::from(yields.admit(&item).is_ok());
+                // Nobody reads, which holds up the yielder and nothing else.
+                let _ = futures_util::poll!(yields.emit(item));
+            }
+            let refused = yields.admit(&effect(&text)).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::InvalidToolYield);
+            assert!(yields.admit(&ToolYield::message("still said")).is_ok());
+            assert_eq!((admitted, yields.take_effects().len()), (most, most));
+        }
     }
 }

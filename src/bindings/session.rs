@@ -383,6 +383,9 @@ pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: S
     }
     let mailbox = Arc::clone(&handle.mailbox);
     let yields = mailbox.about(call).map(|about| about.yields());
+    if let Some(yields) = &yields {
+        js(yields.admit(&item))?;
+    }
     let work = async move {
         if let Some(yields) = yields {
             yields.emit(item).await;

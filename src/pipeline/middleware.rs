@@ -153,6 +153,11 @@ struct CoreYields {
 }
 
 impl YieldSink for CoreYields {
+    // What the middleware takes counts when it hands it on.
+    fn admit(&self, item: &ToolYield) -> Result<()> {
+        if self.left.is_cancelled() { self.outer.admit(item) } else { Ok(()) }
+    }
+
     fn emit(&self, item: ToolYield) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             if self.left.is_cancelled() {
