@@ -248,7 +248,7 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
         if let Some(middleware) = &self.middleware
-            && let Ok(arguments) = validate::parse_arguments(&call.arguments)
+            && let Some(arguments) = self.arguments_of(call)
         {
             return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
