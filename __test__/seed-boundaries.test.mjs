@@ -319,6 +319,24 @@ describe('Side-effect contract', () => {
     assert.deepEqual(asked, [['push', ToolKind.Execute]], 'what only reads runs without a question');
   });
 
+  test('scheduling uses the resolved behavior too', async (t) => {
+    const both = gate();
+    let running = 0;
+    const git = {
+      ...generator('Git', async function* () {
+        if (++running === 2) both.open();
+        await both.opened;
+        yield { kind: 'progress' };
+        return { status: 'success', model: 'ran' };
+      }),
+      kind: ToolKind.Execute,
+      resolveBehavior: () => ({ kind: ToolKind.ReadOnly, isReadOnly: true }),
+    };
+    const { session } = await open(t, [calls('Git', 'Git'), 'done'], { tools: [git], toolConcurrency: { execute: 1 } });
+    // With one slot for executing calls they would wait for each other.
+    for (const { output } of results(await ask(session))) assert.equal(output, 'ran');
+  });
+
   test('ToolKind and sideEffect are independent: neither is inferred from the other', async (t) => {
     for (const kind of Object.values(ToolKind)) {
       for (const sideEffect of Object.values(ToolSideEffect)) {
