@@ -1,6 +1,7 @@
 //! What counts toward the deadline of a call, exactly: time is paused.
 
 use super::*;
+use crate::contract::Input;
 use crate::model::PermissionRequestId;
 use crate::pipeline::{InvocationLifecycle, PermissionResolution, StartedCall};
 
@@ -31,7 +32,7 @@ impl InvocationLifecycle for Unhurried {
     fn permission_requested(
         &self,
         _: &ConfirmationRequest,
-        _: &Map<String, Value>,
+        _: &Input,
         _: CancelToken,
     ) -> BoxFuture<'static, Result<Option<String>>> {
         Box::pin(async {
