@@ -325,6 +325,7 @@ describe('streaming', () => {
     await session.send('go');
     const stream = session.stream();
     await stream.next();
+    await until(() => yielded > 0);
     let before = -1;
     while (before !== yielded) {
       before = yielded;
@@ -570,10 +571,11 @@ describe('cancellation', () => {
         await cleaned.promise;
       }
     };
-    const { session } = await open(t, [{ fault: { kind: 'hang' } }, 'two'], around(layer));
+    const { session, provider } = await open(t, [{ fault: { kind: 'hang' } }, 'two'], around(layer));
     await session.send('go');
     const reading = all(session.stream());
     await began.promise;
+    await until(() => provider.requests.length === 1);
     let aborted = false;
     const aborting = session.abort().then(() => {
       aborted = true;

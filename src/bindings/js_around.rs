@@ -5,14 +5,14 @@ use std::sync::Arc;
 use napi::bindgen_prelude::External;
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::thrown;
 use super::js_ports::{ask, until_settled, wrong_form};
 use super::js_tool::{outcome, quoted};
 use super::mailbox::{About, Answer, Mailbox};
 use super::session::NativeSession;
-use crate::contract::{Arguments, BoxFuture, ToolOutcome};
+use crate::contract::{Arguments, BoxFuture, Input, ToolOutcome};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::permissions::ConfirmationRequest;
@@ -20,7 +20,7 @@ use crate::pipeline::{
     CoreCall, CoreRequest, CoreStep, InvocationLifecycle, MiddlewareCall, PermissionResolution, ScheduledCall,
     SettledCall, StartedCall, ToolLifecycle, ToolMiddleware,
 };
-use crate::session;
+use crate::{schema, session};
 
 /// The composed middleware of a Session.
 pub struct JsMiddleware {
@@ -76,13 +76,13 @@ pub fn core_start(
     input: Option<String>,
 ) -> napi::Result<()> {
     let core = core_of(handle, call)?;
-    let changed = |input: String| {
-        let object = serde_json::from_str(&input).map_err(|error| {
-            let message = format!("the input given to next() must be a JSON object: {error}");
-            thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, message))
-        })?;
+    let changed = |input: String| match schema::read(&input) {
         // The text is kept, so that a tool in JavaScript gets it as it is.
-        Ok::<_, napi::Error>(Arguments { object, text: Some(input) })
+        Ok(Value::Object(object)) => Ok(Arguments::new(Input::parsed(&input, object))),
+        _ => {
+            let message = "the input given to next() must be a JSON object";
+            Err(thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, message)))
+        }
     };
     let arguments = input.map(changed).transpose()?;
     core.start(CoreRequest { tool_name, same_context, arguments }).map_err(|error| thrown(&error))
@@ -201,7 +201,7 @@ impl InvocationLifecycle for JsInvocation {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<Option<String>>> {
         if !self.wants.requested {

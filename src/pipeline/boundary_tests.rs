@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::tests::*;
 use super::*;
 use crate::contract::{
-    AnyTool, Behavior, BoxFuture, InterruptBehavior, PrepareContext, Prepared, SideEffect, SourceInfo, Subject,
+    AnyTool, Behavior, BoxFuture, Input, InterruptBehavior, PrepareContext, Prepared, SideEffect, SourceInfo, Subject,
     ToolContext, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::error::{Error, ErrorCode};
@@ -14,7 +14,7 @@ use crate::host::CancelReason;
 use crate::permissions::{Confirmation, ConfirmationRequest, PermissionDecision};
 use crate::registry::RegistryBuilder;
 use crate::schema::Schema;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// An observer that notes every boundary, and rejects or never answers the one it was told to.
@@ -65,7 +65,7 @@ impl ToolLifecycle for Observing {
         let note = format!(
             "scheduled {} {} {}",
             event.tool_name,
-            Value::Object(event.input),
+            event.input.to_json(),
             serde_json::to_string(&(event.side_effect, event.interrupt_behavior)).unwrap()
         );
         let one: Arc<dyn InvocationLifecycle> = Arc::new(Observing(Arc::clone(&self.0)));
@@ -81,7 +81,7 @@ impl InvocationLifecycle for Observing {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         _: CancelToken,
     ) -> BoxFuture<'static, crate::error::Result<Option<String>>> {
         assert_eq!(&details.args, input);
@@ -98,7 +98,7 @@ impl InvocationLifecycle for Observing {
     }
 
     fn execution_started(&self, event: StartedCall, _: CancelToken) -> BoxFuture<'static, crate::error::Result<()>> {
-        let note = format!("started {} {:?}", Value::Object(event.input), event.side_effect);
+        let note = format!("started {} {:?}", event.input.to_json(), event.side_effect);
         self.0.step("started", note, ())
     }
 }

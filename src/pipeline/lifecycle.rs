@@ -7,17 +7,19 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::refusal::Refusal;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
-    Arguments, BoxFuture, InterruptBehavior, Prepared, SideEffect, ToolError, ToolErrorType, ToolFailure, ToolOutcome,
+    Arguments, BoxFuture, Input, InterruptBehavior, Prepared, SideEffect, ToolError, ToolErrorType, ToolFailure,
+    ToolOutcome,
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::model::ToolCall;
 use crate::permissions::{ConfirmationRequest, ConfirmationScope};
+use crate::schema;
 
 /// What the cleanup gate calls a callback of the observer.
 const CALLBACK: &str = "a tool lifecycle callback";
@@ -31,9 +33,9 @@ pub struct ScheduledCall {
     /// The name the model called.
     pub tool_name: String,
     /// Arguments as the model sent them.
-    pub model_input: Map<String, Value>,
+    pub model_input: Input,
     /// Arguments the pipeline starts from.
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// What repeating the call may do, as far as its arguments tell; non-idempotent for an unknown tool.
     pub side_effect: SideEffect,
     /// Reaction to steering.
@@ -45,7 +47,7 @@ pub struct ScheduledCall {
 #[serde(rename_all = "camelCase")]
 pub struct StartedCall {
     /// Final arguments.
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// Resolved for them.
     pub side_effect: SideEffect,
 }
@@ -118,7 +120,7 @@ pub trait InvocationLifecycle: Send + Sync {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<Option<String>>>;
 
@@ -154,12 +156,12 @@ impl Pipeline {
     /// request was cancelled meanwhile.
     pub async fn scheduled(&self, call: &ToolCall, cx: &CallContext) -> Result<Option<Arc<dyn InvocationLifecycle>>> {
         let Some(lifecycle) = &self.lifecycle else { return Ok(None) };
-        let Ok(arguments) = super::validate::parse_arguments(&call.arguments) else { return Ok(None) };
+        let Some(arguments) = self.arguments_of(call) else { return Ok(None) };
         let behavior = self.registry.get(&call.name).map(|tool| tool.tool.behavior_of(&arguments));
         let event = ScheduledCall {
             tool_call_id: call.id.clone(),
             tool_name: call.name.clone(),
-            model_input: arguments.object.clone(),
+            model_input: raw(call, &arguments),
             input: arguments.object,
             side_effect: behavior.map_or(SideEffect::NonIdempotent, |behavior| behavior.side_effect),
             interrupt_behavior: behavior.map_or(InterruptBehavior::Block, |behavior| behavior.interrupt),
@@ -178,7 +180,7 @@ impl Pipeline {
     /// `TOOL_LIFECYCLE_FAILED`: the result must not be published.
     pub async fn settled(&self, call: &ToolCall, report: &CallReport, cx: &CallContext) -> Result<()> {
         let Some(lifecycle) = &self.lifecycle else { return Ok(()) };
-        if super::validate::parse_arguments(&call.arguments).is_err() {
+        if self.arguments_of(call).is_none() {
             return Ok(());
         }
         let event = SettledCall { tool_call_id: &call.id, tool_name: &call.name, result: &report.outcome };
@@ -217,7 +219,7 @@ impl Pipeline {
     pub(super) async fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cx: &CallContext,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> std::result::Result<Option<String>, Refusal> {
@@ -271,7 +273,7 @@ impl Pipeline {
 
     async fn started(
         &self,
-        input: Map<String, Value>,
+        input: Input,
         side_effect: SideEffect,
         cx: &CallContext,
         invocation: &Arc<dyn InvocationLifecycle>,
@@ -283,6 +285,17 @@ impl Pipeline {
             // A tool that was stored as started and did not run is no harm; the other way round is.
             Some(Ok(())) | None => Err(Refusal::cancelled(&cx.cancel)),
         }
+    }
+}
+
+/// The arguments as the model sent them, where they were repaired.
+fn raw(call: &ToolCall, arguments: &Arguments) -> Input {
+    if arguments.object.text().is_some() {
+        return arguments.object.clone();
+    }
+    match schema::read(&call.arguments) {
+        Ok(Value::Object(object)) => Input::parsed(&call.arguments, object),
+        _ => arguments.object.clone(),
     }
 }
 

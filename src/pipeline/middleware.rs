@@ -299,12 +299,12 @@ impl Pipeline {
             (Verdict::Core | Verdict::Cancelled, _) => self.cancelled_report(call, cx),
             (Verdict::Own(outcome), Some(mut report)) => match self.may_act(cx).await {
                 Ok(()) => {
-                    self.settle_again(call, cx, &mut report, outcome).await;
+                    self.settle_again(call, cx, &mut report, *outcome).await;
                     return report;
                 }
                 Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
             },
-            (Verdict::Own(outcome), None) => match self.in_place(outcome, call, &arguments, cx, invocation).await {
+            (Verdict::Own(outcome), None) => match self.in_place(*outcome, call, &arguments, cx, invocation).await {
                 Ok(report) => report,
                 Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
             },
@@ -354,7 +354,7 @@ enum Verdict {
     /// The core's.
     Core,
     /// The middleware's.
-    Own(ToolOutcome),
+    Own(Box<ToolOutcome>),
     /// Nobody's: the request was cancelled first.
     Cancelled,
 }
@@ -377,12 +377,16 @@ fn decide(
         return Verdict::Cancelled;
     }
     match (violation, answer) {
-        (Some(violation), _) => Verdict::Own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
-        (None, Ok(outcome)) => Verdict::Own(outcome),
+        (Some(violation), _) => own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
+        (None, Ok(outcome)) => own(outcome),
         // A failing core explains more than what its middleware made of it.
         (None, Err(_)) if core.is_some_and(ToolOutcome::is_error) => Verdict::Core,
-        (None, Err(error)) => Verdict::Own(failed(&error)),
+        (None, Err(error)) => own(failed(&error)),
     }
+}
+
+fn own(outcome: ToolOutcome) -> Verdict {
+    Verdict::Own(Box::new(outcome))
 }
 
 fn answer_is_no_error(answer: &Result<ToolOutcome>) -> bool {

@@ -247,7 +247,7 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
         if let Some(middleware) = &self.middleware
-            && let Ok(arguments) = validate::parse_arguments(&call.arguments)
+            && let Some(arguments) = self.arguments_of(call)
         {
             return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
@@ -306,7 +306,13 @@ impl Pipeline {
         self.may_act(cx).await?;
         self.execution_started(&scheduled.prepared, cx, invocation).await?;
         for effect in effects {
-            yields.emit(ToolYield::Effect { effect }).await;
+            let item = ToolYield::Effect { effect };
+            yields.admit(&item).map_err(|error| refusal::Refusal::denied(error.message))?;
+            yields.emit(item).await;
+        }
+        // Waiting for whoever reads the effects may have taken until the request was cancelled.
+        if cx.cancel.is_cancelled() {
+            return Err(refusal::Refusal::cancelled(&cx.cancel));
         }
         let span = stage_span!(DEBUG, "invoke", self, call, kind);
         let report = observed(span, self.invoke(scheduled, cx, yields)).await;

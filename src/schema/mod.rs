@@ -7,17 +7,24 @@
 //! another draft in `$schema` gets that draft. Values are never coerced: `"5"` is not an integer.
 
 mod cache;
+mod cost;
 mod defaults;
+mod document;
 mod explain;
+mod patterns;
 mod reach;
+mod read;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::{Draft, Validator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use cost::{Costs, MAX_EXPLAINED, MAX_STEPS};
 use defaults::Plan;
+use document::{Document, Flat, Member};
+pub use read::read;
 
 /// Longest text of a schema in bytes; compiling one of this size takes a fraction of a second.
 const MAX_BYTES: usize = 4 << 20;
@@ -46,10 +53,37 @@ pub struct SchemaError(pub String);
 pub struct Schema {
     text: Box<str>,
     validator: Validator,
+    /// The same schema for [`Document`]s, made when the first one comes; `None` when that cannot be.
+    flat: OnceLock<Option<Validator<Flat>>>,
     value: Value,
     defaults: Option<Plan>,
     /// Length of the longest chain of schemas that are applied to one value.
     chain: usize,
+    costs: Costs,
+    /// Whether matching its patterns has to be measured.
+    steps_back: bool,
+    /// How often something was validated.
+    #[cfg(test)]
+    pub(crate) validations: std::sync::atomic::AtomicUsize,
+}
+
+/// Text that matches a schema, and where in it the members of its object stand.
+#[derive(Debug, Clone)]
+pub struct Matched {
+    members: Vec<Member>,
+}
+
+impl Matched {
+    /// The keys of the object; `text` is what matched.
+    pub fn keys<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        self.members.iter().filter_map(|member| text.get(member.key.clone()))
+    }
+
+    /// A member that is a string and stands in the text as it is. `None` says nothing about other members.
+    pub fn text_of<'t>(&self, text: &'t str, key: &str) -> Option<&'t str> {
+        let member = self.members.iter().find(|member| text.get(member.key.clone()) == Some(key))?;
+        text.get(member.text.clone()?)
+    }
 }
 
 impl std::fmt::Debug for Schema {
@@ -79,15 +113,51 @@ impl Schema {
         let value: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         require_object(&value)?;
         let chain = reach::longest_chain(&value)?;
-        let validator = jsonschema::options()
-            .with_draft(draft_of(&value))
-            .should_validate_formats(true)
-            .with_format("url", is_url)
-            .offline()
-            .build(&value)
-            .map_err(|error| SchemaError(explain::build_error(&error)))?;
+        let (draft, steps_back) = (draft_of(&value), patterns::step_back(&value)?);
+        let mut options =
+            jsonschema::options().with_draft(draft).should_validate_formats(true).with_format("url", is_url).offline();
+        if steps_back {
+            options = options.with_keyword("pattern", move |_, pattern, _| patterns::keyword(pattern, draft));
+        }
+        let validator = options.build(&value).map_err(|error| SchemaError(explain::build_error(&error)))?;
         let defaults = Plan::of(&value);
-        Ok(Self { text: text.into(), validator, value, defaults, chain })
+        let costs = Costs::of(&value);
+        Ok(Self {
+            text: text.into(),
+            validator,
+            flat: OnceLock::new(),
+            value,
+            defaults,
+            chain,
+            costs,
+            steps_back,
+            #[cfg(test)]
+            validations: std::sync::atomic::AtomicUsize::new(0),
+        })
+    }
+
+    /// Validates the text of arguments without making a value of it. `None` when [`Schema::check`] has to decide: the
+    /// text does not match, or is unusual, or may need defaults, or validating may take more stack or more steps than
+    /// can be granted without a look at the value.
+    pub fn matches(&self, text: &str) -> Option<Matched> {
+        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
+        if self.defaults.is_some() || !unmeasured {
+            return None;
+        }
+        let validator = self.flat.get_or_init(|| {
+            let options = jsonschema::options_for::<Flat>().with_draft(draft_of(&self.value));
+            options.should_validate_formats(true).with_format("url", is_url).offline().build(&self.value).ok()
+        });
+        #[cfg(test)]
+        self.count();
+        let document = Document::read(text)?;
+        let members = document.members(text)?;
+        validator.as_ref()?.is_valid(document.root()).then_some(Matched { members })
+    }
+
+    #[cfg(test)]
+    fn count(&self) {
+        self.validations.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The JSON text the schema was compiled from.
@@ -105,9 +175,22 @@ impl Schema {
     /// # Errors
     /// Every reason why the arguments do not match, at most a bounded number.
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
-        let filled = self.defaults.as_ref().is_some_and(|plan| plan.fill(arguments));
-        let value = Value::Object(std::mem::take(arguments));
-        let issues = self.issues(&value);
+        #[cfg(test)]
+        self.count();
+        let mut filled = false;
+        let mut value = Value::Object(std::mem::take(arguments));
+        let mut issues = Vec::new();
+        if let Some(plan) = &self.defaults {
+            // Filling follows the schemas as validating does.
+            if self.costs.steps(&value) > MAX_STEPS {
+                issues.push(too_much());
+            } else if let Value::Object(map) = &mut value {
+                filled = plan.fill(map);
+            }
+        }
+        if issues.is_empty() {
+            issues = self.issues(&value);
+        }
         if let Value::Object(map) = value {
             *arguments = map;
         }
@@ -118,8 +201,14 @@ impl Schema {
 impl Schema {
     fn issues(&self, value: &Value) -> Vec<Issue> {
         let judge = || {
-            // The yes/no answer is several times faster than collecting errors, and yes is the common case.
-            if self.validator.is_valid(value) { Vec::new() } else { explain::issues(&self.validator, value) }
+            if !self.steps_back {
+                return self.judged(value);
+            }
+            patterns::measured(|| self.judged(value)).unwrap_or_else(|| {
+                let why = "has texts that take too long to be matched with the patterns of the schema; send fewer, or \
+                           shorter ones";
+                vec![explain::of_the_whole(why)]
+            })
         };
         if self.chain <= SHALLOW_CHAIN {
             return judge();
@@ -130,14 +219,39 @@ impl Schema {
             match thread.map(|thread| thread.join()) {
                 Ok(Ok(issues)) => issues,
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => vec![Issue {
-                    field: explain::ROOT.to_owned(),
-                    message: format!("cannot be checked: no thread with enough stack can be started: {error}"),
-                    value: Value::Null,
-                }],
+                Err(error) => {
+                    let why = format!("cannot be checked: no thread with enough stack can be started: {error}");
+                    vec![explain::of_the_whole(why)]
+                }
             }
         })
     }
+}
+
+impl Schema {
+    fn judged(&self, value: &Value) -> Vec<Issue> {
+        let steps = self.costs.steps(value);
+        if steps > MAX_STEPS {
+            return vec![too_much()];
+        }
+        // The yes/no answer is several times faster than collecting errors, and yes is the common case.
+        if self.validator.is_valid(value) {
+            Vec::new()
+        } else if steps <= MAX_EXPLAINED {
+            explain::issues(&self.validator, value)
+        } else if self.costs.is_plain() {
+            explain::first(&self.validator, value)
+        } else {
+            vec![explain::of_the_whole("does not match, and has too many parts to say which; send less at once")]
+        }
+    }
+}
+
+fn too_much() -> Issue {
+    explain::of_the_whole(
+        "is too large, or nested too deeply, to be checked against a schema with this many alternatives; send less at \
+         once",
+    )
 }
 
 /// Why a text is no schema that can be read.
