@@ -2365,7 +2365,7 @@ export declare function composeMiddleware<TRequest, TResult>(
 export interface AgentMiddlewareConfig {
   /** Around model calls. Default: none. */
   readonly model?: readonly ModelMiddleware[];
-  /** Around tool calls. This version has none: a list that is not empty is refused with {@link ConfigError}. */
+  /** Around tool calls. Default: none. */
   readonly tool?: readonly ToolMiddleware[];
 }
 
@@ -2468,7 +2468,22 @@ export interface ModelRetryRequest extends ModelRequestBase<'chatWithRetryEvents
  */
 export declare function wrapModelService(service: ModelService, middleware: readonly ModelMiddleware[]): ModelService;
 
-/** A layer around tool calls; see {@link AgentMiddlewareConfig.tool}. */
+/**
+ * A layer around tool calls: may change the input, answer in the tool's place, or change the result. Written as
+ * `async function* (request, next)`, or as a function that gives `next(request)`.
+ *
+ * **Contract**
+ * - `request` and its input are frozen. `next` takes a request made from it: `toolName` and `context` stay, and a changed
+ *   input is validated and judged like one of the model. An input that is handed on as it is stays the model's own text,
+ *   also where its numbers are larger than JavaScript can hold. Breaking a rule fails the call, whatever follows.
+ * - The call runs from the first `next()` of the generator on, at most once. A layer that leaves before it has read the
+ *   result of a call it started does not stop it: the call runs to its end, what it still says is published, and its
+ *   result is the one that counts.
+ * - An error or a timeout of the call cannot become a success. An answer without the call counts as a started call.
+ * - May throw or reject: the call is an error result with code `TOOL_MIDDLEWARE_FAILED`, unless it failed itself.
+ * - Has no time limit of its own. Must observe `request.context.signal`: when it aborts, the layers have 10 seconds to
+ *   end; while they go on, new tool calls are refused and `close()` rejects with code `SESSION_BUSY`.
+ */
 export type ToolMiddleware = Middleware<ToolMiddlewareRequest, ToolExecution>;
 
 /** A tool call, as a {@link ToolMiddleware} sees it. */
