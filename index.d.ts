@@ -519,9 +519,10 @@ export interface ISession extends AsyncDisposable {
   stream(options?: StreamOptions): AsyncGenerator<SessionStreamEvent, void, void>;
 
   /**
-   * Cancels the request and waits until its model call, its tools and its callbacks have settled. The stream ends
-   * without `usage`, `result` or `error`; events already produced stay readable. Does nothing when idle. May be awaited
-   * inside the stream loop.
+   * Cancels the request and waits until its model call, its tools and its callbacks have settled, for at most 5 seconds:
+   * what ignores its signal for longer keeps the Session from starting tools and from closing until it settles. The
+   * stream ends at once, without `usage`, `result` or `error`; events already produced stay readable. Does nothing when
+   * idle. May be awaited inside the stream loop, but not inside a tool or a callback, which it would wait for.
    */
   abort(): Promise<void>;
 
@@ -1088,7 +1089,9 @@ export interface ToolEffectYield {
  *
  * Each effect is published as an event when it is yielded. It is applied when the calls of the turn have their results,
  * in the order of the calls, and only if its call ended in success. A malformed effect fails the call that yields it
- * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied.
+ * (`INVALID_TOOL_YIELD`, with the name of the field), and none of that call's effects is applied. So does one more than a
+ * call may yield: 1,000 effects of 10 MiB of JSON together. What runtime patches add for the request, and for the Session,
+ * is kept up to 1,000 texts of 1 MiB for the prompt, as many for messages, and 1 MiB of environment variables.
  *
  * Tools of trust level `remote` add messages (none with role `system`) and context `metadata`; what else they yield is
  * published and not applied.

@@ -454,10 +454,11 @@ describe('late answers', () => {
     await session.send('go');
     const events = all(session.stream());
     const signal = await asked.promise;
-    await session.abort();
+    const aborted = session.abort();
     await events;
     await until(() => signal.aborted);
     answer.resolve({ behavior: 'allow' });
+    await aborted;
     assert.equal(textOf(await ask(session)), 'second');
     assert.equal(ran, 0);
   });

@@ -96,7 +96,7 @@ test('every dependency of Cargo.toml has a place in the dependency table of ARCH
 
 test('long documents stay readable', () => {
   const lines = (name) => text(name).trimEnd().split('\n').length;
-  assert.ok(lines('ARCHITECTURE.md') <= 250, `ARCHITECTURE.md has ${lines('ARCHITECTURE.md')} lines`);
+  assert.ok(lines('ARCHITECTURE.md') <= 260, `ARCHITECTURE.md has ${lines('ARCHITECTURE.md')} lines`);
   assert.ok(lines('AGENTS.md') <= 120, `AGENTS.md has ${lines('AGENTS.md')} lines`);
 });
 

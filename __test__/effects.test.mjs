@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { createContextSnapshot } from '@blade-ai/agent-sdk';
 import { startModelServer } from './support/model-server.mjs';
 import { calls, generator, open, tool } from './support/pipeline.mjs';
@@ -161,6 +162,50 @@ describe('when effects count', () => {
       assert.equal((await ask(session)).at(-1).content, 'y');
     });
   }
+
+  test('a call that yields more effects than a call may have fails, and none of them is applied', async (t) => {
+    const effect = newMessages({ role: 'user', content: 'one of many' });
+    const flood = effects('Flood', Array(1001).fill(effect));
+    const { session, provider } = await open(t, [calls('Flood', 'Free'), 'x'], {
+      tools: [flood, look('Free')],
+      permissionHandler: async ({ toolName }) => ({
+        behavior: 'allow',
+        effects: toolName === 'Free' ? Array(1001).fill(effect) : [],
+      }),
+    });
+    const events = await ask(session);
+    for (const result of results(events)) {
+      assert.equal(result.isError, true);
+      assert.match(result.output, /a call has at most 1000 effects/);
+    }
+    assert.equal(only(events, 'tool_new_messages').length, 2000);
+    assert.ok(provider.requests[1].messages.every((message) => message.content !== 'one of many'));
+  });
+
+  test('a call that waits for its effects to be read does not run once the request is cancelled', async (t) => {
+    let ran = false;
+    const asked = gate();
+    const { session } = await open(t, [calls('Run')], {
+      tools: [
+        tool('Run', async () => {
+          ran = true;
+        }),
+      ],
+      permissionHandler: async () => {
+        asked.open();
+        const effect = newMessages({ role: 'user', content: 'x'.repeat(1 << 20) });
+        return { behavior: 'allow', effects: Array(8).fill(effect) };
+      },
+    });
+    await session.send('go');
+    const stream = session.stream();
+    await stream.next();
+    await asked.opened;
+    for (let round = 0; round < 20; round++) await turnOfTheLoop();
+    await session.abort();
+    assert.equal(ran, false);
+    for await (const event of stream) if (event.type === 'tool_result') assert.equal(event.isError, true);
+  });
 
   test('events show patches as they were yielded', async (t) => {
     const patch = { metadata: { a: [1, { b: null }] }, own: 'kept', scope: 'turn', context: { id: 'x' } };

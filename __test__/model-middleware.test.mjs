@@ -436,6 +436,12 @@ describe('errors', () => {
       /cannot change model/,
       { name: 'TypeError' },
     ],
+    [
+      'hands on a number as a message',
+      (request, next) => next({ ...request, messages: [0] }),
+      /messages\[0\] of a model request must be an object/,
+      { name: 'TypeError' },
+    ],
     ['yields text', answering('text'), /wrong form: chunk 1 is malformed/],
     ['yields nothing', answering(undefined), /the chunk is undefined/, { name: 'TypeError' }],
     [

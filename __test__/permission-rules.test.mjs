@@ -34,6 +34,41 @@ const request = ({ toolMeta, ...more } = {}) => ({
 
 const refused = { code: 'CONFIG_ERROR', name: 'ConfigError' };
 
+const enormous = {
+  'more than a rule may hold': `Read:${'x'.repeat(1 << 20)}`,
+  'many wildcards': `Read:${'a*'.repeat(1 << 19)}b`,
+  'alternatives nested too deeply': `Read(${'{a,'.repeat(600)}b${'}'.repeat(600)})`,
+};
+for (const [name, rule] of Object.entries(enormous)) {
+  test(`a rule with ${name} is refused wherever it is given, and the session goes on`, async (t) => {
+    await assert.rejects(open(t, [], { permissions: { deny: [rule] } }), refused);
+    assert.throws(() => createRuleBasedPermissionHandler({ allow: [rule] }), refused);
+    const ruleContent = rule.replace(/^Read.|\)$/g, '');
+    const rules = [{ toolName: 'Read', ruleContent }];
+    const { session } = await open(t, [calls('T'), 'x', 'y'], {
+      tools: [tool('T', async () => 'ran')],
+      permissionHandler: async () => ({
+        behavior: 'allow',
+        updatedPermissions: [{ type: 'addRules', behavior: 'deny', rules }],
+      }),
+    });
+    const [result] = results(await ask(session));
+    assert.deepEqual([result.isError, /is no permission rule/.test(result.output)], [true, true]);
+    assert.ok(result.output.length < 10_000);
+    assert.equal((await ask(session)).at(-1).content, 'y');
+  });
+}
+
+test('thousands of rules and a command of thousands of parts are judged in a moment', async (t) => {
+  const deny = Array.from({ length: 5000 }, (_, at) => `Bash:deploy * ${at} * now`);
+  const { session } = await open(t, [calls({ name: 'Bash', input: { command: 'true; '.repeat(2000) } }), 'x'], {
+    profile: 'local',
+    permissionMode: 'yolo',
+    permissions: { deny },
+  });
+  assert.equal((await ask(session)).at(-1).type, 'result');
+});
+
 describe('the handler by mode', () => {
   const KINDS = {
     reading: { toolKind: 'readonly', toolMeta: { isReadOnly: true } },

@@ -406,6 +406,9 @@ export class Session {
       case Entry.LOG:
         if (!this.#closed) tell(this.#logger, entry);
         break;
+      case Entry.FORGET:
+        this.#toolLifecycle.forget(entry);
+        break;
     }
   }
 

@@ -66,22 +66,25 @@ fn core_of(handle: &NativeSession, call: u32) -> napi::Result<Arc<CoreCall>> {
     }
 }
 
-/// The innermost `next()`: starts the call itself.
+/// The innermost `next()`: starts the call itself. No `input` stands for that of the request, unchanged.
 #[napi(catch_unwind)]
 pub fn core_start(
     handle: &External<NativeSession>,
     call: u32,
     tool_name: String,
     same_context: bool,
-    input: String,
+    input: Option<String>,
 ) -> napi::Result<()> {
     let core = core_of(handle, call)?;
-    let Ok(Value::Object(object)) = schema::read(&input) else {
-        let message = "the input given to next() must be a JSON object";
-        return Err(thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, message)));
+    let changed = |input: String| match schema::read(&input) {
+        // The text is kept, so that a tool in JavaScript gets it as it is.
+        Ok(Value::Object(object)) => Ok(Arguments::new(Input::parsed(&input, object))),
+        _ => {
+            let message = "the input given to next() must be a JSON object";
+            Err(thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, message)))
+        }
     };
-    // The text is kept, so that a tool in JavaScript gets it as it is.
-    let arguments = Arguments::new(Input::parsed(&input, object));
+    let arguments = input.map(changed).transpose()?;
     core.start(CoreRequest { tool_name, same_context, arguments }).map_err(|error| thrown(&error))
 }
 
@@ -131,15 +134,24 @@ impl JsLifecycle {
 /// Which boundaries of a call its observer wants to hear of.
 #[derive(Clone, Copy, Deserialize)]
 struct Wants {
+    /// What the facade calls this observer.
+    observer: u32,
     requested: bool,
     resolved: bool,
     started: bool,
 }
 
+/// The observer of one call. The facade keeps it for exactly as long: ids of calls may come again, and an answer that
+/// comes late must not touch what belongs to another call.
 struct JsInvocation {
     mailbox: Arc<Mailbox>,
-    call_id: String,
     wants: Wants,
+}
+
+impl Drop for JsInvocation {
+    fn drop(&mut self) {
+        self.mailbox.forget(self.wants.observer);
+    }
 }
 
 fn step<T: serde::de::DeserializeOwned + Send + 'static>(
@@ -165,9 +177,7 @@ impl ToolLifecycle for JsLifecycle {
         Box::pin(async move {
             let arguments = format!("\"scheduled\",{}", json(&event));
             let wants: Option<Wants> = ask(&mailbox, "lifecycle", &arguments, &cancel).await?;
-            Ok(wants.map(|wants| {
-                Arc::new(JsInvocation { mailbox, call_id: event.tool_call_id, wants }) as Arc<dyn InvocationLifecycle>
-            }))
+            Ok(wants.map(|wants| Arc::new(JsInvocation { mailbox, wants }) as Arc<dyn InvocationLifecycle>))
         })
     }
 
@@ -183,7 +193,7 @@ impl JsInvocation {
         arguments: &str,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<T>> {
-        step(&self.mailbox, format!("\"{name}\",{},{arguments}", quoted(&self.call_id)), cancel)
+        step(&self.mailbox, format!("\"{name}\",{},{arguments}", self.wants.observer), cancel)
     }
 }
 

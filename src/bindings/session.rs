@@ -98,7 +98,10 @@ struct Wiring {
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
 /// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
-#[allow(clippy::too_many_arguments, reason = "texts and handles; N-API knows no record of handles")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "handles cannot travel in JSON; the macro copies `expect` to what it makes"
+)]
 pub fn open_session(
     env: &External<NativeEnv>,
     wiring: String,
@@ -286,14 +289,14 @@ pub fn is_stalled(stream: &External<NativeStream>) -> bool {
 pub fn leave(handle: &External<NativeSession>, stream: &External<NativeStream>, operation: u32) -> napi::Result<bool> {
     stream.events.close();
     let ended = handle.session.abort_request(&stream.request);
-    when_ended(handle, ended, operation)
+    when_settled(handle, ended, operation)
 }
 
 /// Cancels what is under way; completes `operation` when everything has settled. `true` when there is nothing to wait
 /// for.
 #[napi(catch_unwind)]
 pub fn abort(handle: &External<NativeSession>, operation: u32) -> napi::Result<bool> {
-    when_ended(handle, handle.session.abort(), operation)
+    when_settled(handle, handle.session.abort(), operation)
 }
 
 /// Cancels one request because its signal fired.
@@ -302,11 +305,11 @@ pub fn abort_request(handle: &External<NativeSession>, request: String) {
     handle.session.abort_request(&RequestId::new(request));
 }
 
-fn when_ended(handle: &NativeSession, ended: Option<crate::host::CancelToken>, operation: u32) -> napi::Result<bool> {
-    let Some(ended) = ended else { return Ok(true) };
+fn when_settled(handle: &NativeSession, ended: Option<crate::host::CancelToken>, operation: u32) -> napi::Result<bool> {
+    let Some(settled) = handle.session.settled(ended) else { return Ok(true) };
     let mailbox = Arc::clone(&handle.mailbox);
     let work = async move {
-        ended.cancelled().await;
+        settled.await;
         mailbox.complete(operation, Ok("null"));
     };
     handle.session.background(js(session::runtime())?, work);
@@ -406,6 +409,9 @@ pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: S
     }
     let mailbox = Arc::clone(&handle.mailbox);
     let yields = mailbox.about(call).map(|about| about.yields());
+    if let Some(yields) = &yields {
+        js(yields.admit(&item))?;
+    }
     let work = async move {
         if let Some(yields) = yields {
             yields.emit(item).await;

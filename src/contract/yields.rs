@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::effects::ToolEffect;
+use crate::error::Result;
 
 /// One yield of a running tool, in the public shape (`{kind: 'progress' | 'message' | 'effect', …}`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,14 @@ impl ToolYield {
 
 /// Where yields go. Awaiting the future gives backpressure: a slow consumer slows the tool down.
 pub trait YieldSink: Send + Sync {
+    /// Whether there is room for a yield. Asked before [`YieldSink::emit`] where the yielder can be told.
+    ///
+    /// # Errors
+    /// `INVALID_TOOL_YIELD`: the call has yielded as much of this kind as one call may.
+    fn admit(&self, _item: &ToolYield) -> Result<()> {
+        Ok(())
+    }
+
     /// Hands one yield over. Cancelling the future may lose the yield, never an earlier one.
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

@@ -13,6 +13,8 @@ const SYSTEM_PREFIXES: &[&str] = &[
     "/dev/",
     "/boot/",
     "/root/",
+    // Where macOS keeps what its /etc leads to.
+    "/private/etc/",
     "c:/windows/system32",
     "c:/program files",
     "c:/programdata",
@@ -83,10 +85,12 @@ fn system_paths(paths: &[&str]) -> String {
 /// Whole segments count, so that `a..b` is no climb; the comparison ignores case.
 fn is_system_path(path: &str) -> bool {
     let path = path.replace('\\', "/").to_lowercase();
-    if path.split('/').any(|segment| segment == "..") {
+    let top = if path.starts_with('/') { "/" } else { "" };
+    let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
+    if segments.contains(&"..") {
         return true;
     }
-    let with_slash = format!("{path}/");
+    let with_slash = format!("{top}{}/", segments.join("/"));
     SYSTEM_PREFIXES.iter().any(|prefix| with_slash.starts_with(prefix))
 }
 
@@ -138,7 +142,21 @@ mod tests {
 
     #[test]
     fn system_paths_and_climbs_are_denied_and_look_alikes_are_not() {
-        for path in ["/etc/passwd", "/ETC/x", "/etc", "/srv/../etc", "C:\\Windows\\System32\\x", "/root/.x"] {
+        for path in [
+            "/etc/passwd",
+            "/ETC/x",
+            "/etc",
+            "//etc/passwd",
+            "/./etc//passwd",
+            "///etc/.",
+            "/proc/self/root/w/x",
+            "/dev/fd/3",
+            "/private/etc/passwd",
+            "/srv/../etc",
+            "C:\\Windows\\System32\\x",
+            "C://windows/./system32",
+            "/root/.x",
+        ] {
             assert!(
                 matches!(decide_by_path_safety(&request(&[path]), &Rules::default()), PermissionDecision::Deny { .. }),
                 "{path}"

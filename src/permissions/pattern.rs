@@ -3,12 +3,19 @@
 //! Invariant: only the rule's own text is ever read as a pattern. What it is compared with, a path with brackets in its
 //! name for instance, is data.
 
-use globset::{GlobBuilder, GlobMatcher};
+use std::sync::OnceLock;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::places::is_absolute;
 
 /// Whether names that differ in case alone mean the same file.
 const FOLDS_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
+/// Longest content of a rule in bytes: as long as a command somebody would approve.
+const MAX_CONTENT: usize = 64 << 10;
+/// Longest pattern of a path in bytes: no path is longer.
+const MAX_PATH: usize = 4096;
 
 /// How the content stands in a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +50,10 @@ pub(super) struct Text {
     text: String,
     /// What is before a trailing `*`.
     prefix: Option<String>,
-    path: Option<PathPattern>,
+    /// Made when a path is compared with it: thousands of rules about commands cost nothing then.
+    path: OnceLock<Option<PathPattern>>,
     /// The text with each `*` standing for anything: for lists that refuse or ask.
-    wild: Option<GlobMatcher>,
+    wild: Option<Wild>,
     /// `content:*` in a signature is a beginning like any other, but lists that refuse also take it for whole words.
     words: Option<String>,
 }
@@ -58,6 +66,9 @@ impl Content {
     pub(super) fn parse(content: &str, form: Form) -> Result<Self, String> {
         if content.trim().is_empty() {
             return Err("its content is empty; leave it out to name the tool alone, or write * for all calls".into());
+        }
+        if content.len() > MAX_CONTENT {
+            return Err(format!("its content has {} bytes, more than {MAX_CONTENT}", content.len()));
         }
         if content.chars().all(|c| c == '*') {
             return Ok(Self::Any);
@@ -75,15 +86,16 @@ impl Content {
         if form == Form::Parenthesis && (content == "~" || content.starts_with("~/")) {
             return Err("~ is not expanded; write the absolute path".into());
         }
-        let path = match PathPattern::parse(content) {
-            Ok(path) => Some(path),
-            Err(why) if form == Form::Parenthesis => {
-                return Err(format!("{content:?} is no path pattern ({why}); a command is written as Tool:command"));
-            }
-            Err(_) => None,
-        };
+        let path = OnceLock::new();
+        if form == Form::Parenthesis && content.len() <= MAX_PATH {
+            let parsed = PathPattern::parse(content).map_err(|why| {
+                format!("{content:?} is no path pattern ({why}); a command is written as Tool:command")
+            })?;
+            // It is empty still.
+            let _ = path.set(Some(parsed));
+        }
         let prefix = content.ends_with('*').then(|| content.trim_end_matches('*').to_owned());
-        let wild = content.trim_end_matches('*').contains('*').then(|| wild(content)).flatten();
+        let wild = content.trim_end_matches('*').contains('*').then(|| Wild::of(content));
         let words = words.filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self::Text(Box::new(Text { text: content.to_owned(), prefix, path, wild, words })))
     }
@@ -120,7 +132,7 @@ impl Content {
     /// which a search looks through.
     pub(super) fn may_cover_path(&self, name: &str) -> bool {
         self.covers_path(name)
-            || matches!(self, Self::Text(text) if text.path.as_ref().is_some_and(|path| path.is_directory_of(name)))
+            || matches!(self, Self::Text(text) if text.path(name).is_some_and(|path| path.is_directory_of(name)))
     }
 
     /// Whether it covers the path of this name.
@@ -128,19 +140,60 @@ impl Content {
         match self {
             Self::Any => true,
             Self::Words(words) => words.path.as_ref().is_some_and(|path| path.holds(name)),
-            Self::Text(text) => text.text == name || text.path.as_ref().is_some_and(|path| path.matches(name)),
+            Self::Text(text) => text.text == name || text.path(name).is_some_and(|path| path.matches(name)),
         }
     }
+}
+
+impl Text {
+    /// The pattern of a path, unless it plainly is about others than `name`.
+    fn path(&self, name: &str) -> Option<&PathPattern> {
+        if self.path.get().is_none() && !may_name(&self.text, name) {
+            return None;
+        }
+        self.path.get_or_init(|| PathPattern::parse(&self.text).ok()).as_ref()
+    }
+}
+
+/// Whether all letters a pattern asks for stand in a name. Where that is not plain to see, they may.
+fn may_name(pattern: &str, name: &str) -> bool {
+    let plain = !FOLDS_CASE && !pattern.contains(['[', '{', '\\']) && !pattern.contains("..");
+    !plain || pattern.split(['*', '?', '/', '.']).all(|letters| name.contains(letters))
 }
 
 fn begins_with_words(content: &str, words: &str) -> bool {
     content.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
-/// A pattern in which `*` alone has a meaning.
-fn wild(text: &str) -> Option<GlobMatcher> {
-    let pattern = text.split('*').map(globset::escape).collect::<Vec<_>>().join("*");
-    GlobBuilder::new(&pattern).backslash_escape(false).build().ok().map(|glob| glob.compile_matcher())
+/// A pattern in which `*` alone has a meaning. Matched in one pass, whatever the pattern.
+#[derive(Debug, Clone)]
+struct Wild {
+    first: String,
+    inner: Vec<String>,
+    last: String,
+}
+
+impl Wild {
+    fn of(text: &str) -> Self {
+        let mut pieces = text.split('*').map(str::to_owned);
+        let first = pieces.next().unwrap_or_default();
+        let last = pieces.next_back().unwrap_or_default();
+        Self { first, inner: pieces.filter(|piece| !piece.is_empty()).collect(), last }
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        let Some(mut rest) = text.strip_prefix(&*self.first).and_then(|rest| rest.strip_suffix(&*self.last)) else {
+            return false;
+        };
+        // The first place a piece stands at leaves the most room for the pieces behind it.
+        self.inner.iter().all(|piece| match rest.find(&**piece) {
+            Some(at) => {
+                rest = &rest[at + piece.len()..];
+                true
+            }
+            None => false,
+        })
+    }
 }
 
 /// Which names of a path a pattern is compared with.
@@ -162,24 +215,25 @@ pub(super) struct PathPattern {
     /// Without `.`, double slashes and what `..` takes back.
     text: String,
     prefix: Option<String>,
-    globs: Vec<GlobMatcher>,
+    globs: GlobSet,
     /// The directory itself, where the pattern is all that is in one.
-    directory: Option<GlobMatcher>,
+    directory: Option<GlobSet>,
 }
 
 impl PathPattern {
     fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_PATH {
+            return Err(format!("it has more than {MAX_PATH} bytes"));
+        }
         let (scope, text) = plain(text)
             .ok_or("where its .. leads is not known; write the path without it, absolute where it is elsewhere")?;
         let pattern = match scope {
             Scope::Anywhere if !text.starts_with("**/") => format!("**/{text}"),
             _ => text.clone(),
         };
-        let mut globs = vec![glob(&pattern)?];
-        if pattern.ends_with('*') && !pattern.ends_with("**") {
-            globs.push(glob(&format!("{pattern}/**"))?);
-        }
-        let directory = pattern.strip_suffix("/**").map(glob).transpose()?;
+        let below = (pattern.ends_with('*') && !pattern.ends_with("**")).then(|| format!("{pattern}/**"));
+        let globs = glob_set([Some(pattern.as_str()), below.as_deref()])?;
+        let directory = pattern.strip_suffix("/**").map(|pattern| glob_set([Some(pattern), None])).transpose()?;
         let prefix = text.ends_with('*').then(|| text.trim_end_matches('*').to_owned());
         Ok(Self { scope, text, prefix, globs, directory })
     }
@@ -187,7 +241,7 @@ impl PathPattern {
     /// A path in which nothing is a pattern.
     fn literal(text: &str) -> Option<Self> {
         let (scope, text) = plain(text)?;
-        Some(Self { scope, text, prefix: None, globs: Vec::new(), directory: None })
+        Some(Self { scope, text, prefix: None, globs: GlobSet::empty(), directory: None })
     }
 
     fn sees(&self, name: &str) -> bool {
@@ -203,7 +257,7 @@ impl PathPattern {
         self.sees(name)
             && (self.text == name
                 || self.prefix.as_deref().is_some_and(|prefix| !prefix.is_empty() && name.starts_with(prefix))
-                || self.globs.iter().any(|glob| glob.is_match(name)))
+                || self.globs.is_match(name))
     }
 
     fn is_directory_of(&self, name: &str) -> bool {
@@ -220,14 +274,19 @@ impl PathPattern {
     }
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, String> {
-    GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .case_insensitive(FOLDS_CASE)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| error.kind().to_string())
+/// A set rather than matchers: those panic over what is too large or too deep to compile.
+fn glob_set(patterns: [Option<&str>; 2]) -> Result<GlobSet, String> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns.into_iter().flatten() {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .backslash_escape(true)
+            .case_insensitive(FOLDS_CASE)
+            .build()
+            .map_err(|error| error.kind().to_string())?;
+        set.add(glob);
+    }
+    set.build().map_err(|_| "it is nested too deeply, or too large".to_owned())
 }
 
 /// The pattern as one would write the path itself: `./` says that it begins at the working directory, a final slash
@@ -324,6 +383,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_is_made_later_covers_the_same_paths() {
+        for pattern in
+            ["src/*.ts", "./src/**", "/w//src/./x", "src/../lib/x", "{src,lib}/x", "src/[xy]", ".env*", "src/"]
+        {
+            for name in ["src/x.ts", "src/x", "/w/src/x", "lib/x", ".env.local", "/w/.env", "src", "", "a/src/b"] {
+                let later = Content::parse(pattern, Form::Signature).unwrap();
+                assert_eq!(later.may_cover_path(name), content(pattern).may_cover_path(name), "{pattern} on {name}");
+                assert_eq!(later.covers_path(name), content(pattern).covers_path(name), "{pattern} on {name}");
+            }
+        }
+    }
+
+    #[test]
     fn commands_are_compared_exactly_by_words_or_by_their_beginning() {
         for (text, command, covers, may_cover) in [
             ("npm test", "npm test", true, true),
@@ -335,6 +407,11 @@ mod tests {
             ("git push * --force", "git push origin a/b --force", false, true),
             ("git push *", "git push origin", true, true),
             ("echo [a]", "echo a", false, false),
+            ("git push * --force", "git push --force", false, false),
+            ("a*a", "a", false, false),
+            ("a*ab*b", "ab", false, false),
+            ("a*ab*b", "aababb", false, true),
+            ("a*b*a*", "a\nb\na\nc", false, true),
             ("*", "anything", true, true),
             (":*", "anything", true, true),
         ] {
@@ -352,6 +429,17 @@ mod tests {
         for text in ["", " ", "~/.ssh/**", "~", "../lib/**", "./a/../../b", "src/*/../b", "src/[ab", "src/{a", "src/a}"]
         {
             assert!(Content::parse(text, Form::Parenthesis).is_err(), "{text:?}");
+        }
+        let (deep, long) = (format!("{}b{}", "{a,".repeat(1000), "}".repeat(1000)), "x".repeat(MAX_CONTENT + 1));
+        for text in [&deep, &long] {
+            assert!(Content::parse(text, Form::Parenthesis).is_err(), "{}", &text[..20]);
+        }
+        assert!(Content::parse(&long, Form::Signature).is_err());
+        let command = format!("echo {}*x", "y*[".repeat(10_000));
+        for form in [Form::Signature, Form::Parenthesis] {
+            let content = Content::parse(&command, form).expect("too long for a path, so it is a command");
+            assert!(content.may_cover_text(&command));
+            assert!(!content.may_cover_text("echo"));
         }
         for text in ["", "  "] {
             assert!(Content::parse(text, Form::Signature).is_err(), "{text:?}");

@@ -3,6 +3,9 @@
 use super::call::{Call, Unit};
 use super::pattern::{Content, Form};
 
+/// Longest piece of a rule that its error shows, in characters.
+const SHOWN: usize = 200;
+
 /// Why a rule cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{rule:?} is no permission rule: {why}")]
@@ -13,7 +16,12 @@ pub struct RuleError {
 
 impl RuleError {
     fn new(rule: &str, why: impl Into<String>) -> Self {
-        Self { rule: rule.to_owned(), why: why.into() }
+        let mut shown = rule.to_owned();
+        if let Some((end, _)) = rule.char_indices().nth(SHOWN) {
+            shown.truncate(end);
+            shown.push('…');
+        }
+        Self { rule: shown, why: why.into() }
     }
 }
 

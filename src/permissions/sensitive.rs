@@ -17,17 +17,19 @@ const HIGH_DIRECTORIES: &[&str] = &["/.ssh/", "/.aws/", "/.config/gcloud/", "/.k
 const MEDIUM_NAMES: &[&str] = &["npmrc", "pypirc", "dockercfg", "netrc", "git-credentials"];
 const LOW_EXTENSIONS: &[&str] = &["sqlite", "db", "sql"];
 
-/// Level of a path, or `None` for an ordinary file. Case does not matter; both separators do.
+/// Level of a path, or `None` for an ordinary file. Case does not matter; both separators do, however many there are.
 pub fn sensitivity(path: &str) -> Option<Sensitivity> {
     let path = path.replace('\\', "/").to_lowercase();
-    let name = path.rsplit('/').next().unwrap_or_default();
+    let segments: Vec<&str> = path.split('/').filter(|segment| !matches!(*segment, "" | ".")).collect();
+    let name = segments.last().copied().unwrap_or_default();
     let bare = name.strip_prefix('.').unwrap_or(name);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let high_name = HIGH_NAMES.contains(&bare)
         || HIGH_EXTENSIONS.contains(&extension)
         || name.ends_with("credentials.json")
         || (name.starts_with("service-account") && extension == "json");
-    let rooted = format!("/{}", path.trim_start_matches('/'));
+    // A directory is as sensitive as what is in it: a search looks through it.
+    let rooted = format!("/{}/", segments.join("/"));
     if high_name || HIGH_DIRECTORIES.iter().any(|directory| rooted.contains(directory)) {
         Some(Sensitivity::High)
     } else if name == ".env"
@@ -65,6 +67,14 @@ mod tests {
             ("/r/.npmrc", Some(Medium)),
             ("/r/secrets.yaml", Some(Medium)),
             ("/r/a.sqlite", Some(Low)),
+            ("/r//.config/./gcloud//x", Some(High)),
+            ("/r/.ssh", Some(High)),
+            ("/r/.kube/", Some(High)),
+            ("/r/id_rsa/", Some(High)),
+            ("/r/id_rsa/.", Some(High)),
+            ("/r/.env//", Some(Medium)),
+            ("/r/.sshd", None),
+            ("/", None),
             ("/r/keystore.ts", None),
             ("/r/monkey.ts", None),
             ("/r/environment.ts", None),

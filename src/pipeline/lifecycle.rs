@@ -166,11 +166,10 @@ impl Pipeline {
             side_effect: behavior.map_or(SideEffect::NonIdempotent, |behavior| behavior.side_effect),
             interrupt_behavior: behavior.map_or(InterruptBehavior::Block, |behavior| behavior.interrupt),
         };
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, lifecycle.scheduled(event, cx.cancel.clone())).await
-        {
-            Some(Ok(invocation)) => Ok(invocation),
+        match self.stored(lifecycle.scheduled(event, cx.cancel.clone()), cx).await {
             Some(Err(error)) => Err(failed("scheduling", &call.name, error)),
-            None => Err(Error::new(ErrorCode::Abort, "the request was aborted")),
+            Some(Ok(invocation)) if !cx.cancel.is_cancelled() => Ok(invocation),
+            Some(Ok(_)) | None => Err(Error::new(ErrorCode::Abort, "the request was aborted")),
         }
     }
 
@@ -189,21 +188,31 @@ impl Pipeline {
         self.unhurried(work, cx).await.map_err(|error| failed("the result", &call.name, error))
     }
 
-    /// A boundary that has to be stored although the request may be over. What takes longer than cleaning up may take
-    /// goes on behind the cleanup gate and counts as not stored.
-    async fn unhurried(&self, mut work: BoxFuture<'static, Result<()>>, cx: &CallContext) -> Result<()> {
+    /// Waits for a boundary; a cancelled request waits for as long as cleaning up may take, so that no step of a call is
+    /// stored after the next one. What takes longer goes on behind the cleanup gate; `None` stands for it.
+    async fn stored<T: Send + 'static>(
+        &self,
+        mut work: BoxFuture<'static, Result<T>>,
+        cx: &CallContext,
+    ) -> Option<Result<T>> {
         let late = async {
             cx.cancel.cancelled().await;
             tokio::time::sleep(CLEANUP_GRACE).await;
         };
         tokio::select! {
             biased;
-            stored = &mut work => stored,
+            stored = &mut work => Some(stored),
             () = late => {
                 self.cleanup.finish_in_background(CALLBACK, &self.tasks, async move { drop(work.await) });
-                Err(Error::new(ErrorCode::SessionBusy, "the callback did not settle after the request was cancelled"))
+                None
             }
         }
+    }
+
+    /// The same for a boundary that has to be stored although the request may be over.
+    async fn unhurried(&self, work: BoxFuture<'static, Result<()>>, cx: &CallContext) -> Result<()> {
+        let late = || Error::new(ErrorCode::SessionBusy, "the callback did not settle after the request was cancelled");
+        self.stored(work, cx).await.unwrap_or_else(|| Err(late()))
     }
 
     /// Before a person is asked: the id of the question, where the observer gave one.
@@ -216,7 +225,7 @@ impl Pipeline {
     ) -> std::result::Result<Option<String>, Refusal> {
         let Some(invocation) = invocation else { return Ok(None) };
         let work = invocation.permission_requested(details, input, cx.cancel.clone());
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, work).await {
+        match self.stored(work, cx).await {
             Some(Ok(id)) => Ok(id),
             Some(Err(error)) => Err(refused("the permission request", &error)),
             None => Err(Refusal::cancelled(&cx.cancel)),
@@ -270,10 +279,11 @@ impl Pipeline {
         invocation: &Arc<dyn InvocationLifecycle>,
     ) -> std::result::Result<(), Refusal> {
         let work = invocation.execution_started(StartedCall { input, side_effect }, cx.cancel.clone());
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, work).await {
-            Some(Ok(())) => Ok(()),
+        match self.stored(work, cx).await {
             Some(Err(error)) => Err(refused("the start of the tool", &error)),
-            None => Err(Refusal::cancelled(&cx.cancel)),
+            Some(Ok(())) if !cx.cancel.is_cancelled() => Ok(()),
+            // A tool that was stored as started and did not run is no harm; the other way round is.
+            Some(Ok(())) | None => Err(Refusal::cancelled(&cx.cancel)),
         }
     }
 }

@@ -252,7 +252,12 @@ impl Pipeline {
         {
             return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
-                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+                Err(refusal) => {
+                    let mut refused = CallReport::refused(refusal, call.arguments.clone());
+                    self.settle(call, cx, &mut refused).await;
+                    self.after_tool(call, cx, &mut refused).await;
+                    refused
+                }
             };
         }
         // What is no invocation has nothing to be wrapped.
@@ -302,7 +307,13 @@ impl Pipeline {
         self.may_act(cx).await?;
         self.execution_started(&scheduled.prepared, cx, invocation).await?;
         for effect in effects {
-            yields.emit(ToolYield::Effect { effect }).await;
+            let item = ToolYield::Effect { effect };
+            yields.admit(&item).map_err(|error| refusal::Refusal::denied(error.message))?;
+            yields.emit(item).await;
+        }
+        // Waiting for whoever reads the effects may have taken until the request was cancelled.
+        if cx.cancel.is_cancelled() {
+            return Err(refusal::Refusal::cancelled(&cx.cancel));
         }
         let span = stage_span!(DEBUG, "invoke", self, call, kind);
         let report = observed(span, self.invoke(scheduled, cx, yields)).await;

@@ -31,6 +31,20 @@ pub(super) fn issues(validator: &Validator, value: &Value) -> Vec<Issue> {
     found.finish()
 }
 
+/// The first reason why `value` does not match, and no other: the validator makes all errors before it gives one.
+pub(super) fn first(validator: &Validator, value: &Value) -> Vec<Issue> {
+    let mut found = Collector { root: value, entries: Vec::new() };
+    if let Err(error) = validator.validate(value) {
+        found.add(&error, 0);
+    }
+    found.finish()
+}
+
+/// Something about the value as a whole.
+pub(super) fn of_the_whole(message: impl Into<String>) -> Issue {
+    Issue { field: ROOT.to_owned(), message: message.into(), value: Value::Null }
+}
+
 /// Why a schema cannot be compiled.
 pub(super) fn build_error(error: &ValidationError<'_>) -> String {
     let at = error.instance_path().to_string();
@@ -172,7 +186,7 @@ fn is_meant(errors: &[ValidationError<'_>], depth: usize, may_lack_keys: bool) -
     })
 }
 
-fn message(error: &ValidationError<'_>) -> String {
+pub(super) fn message(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as Kind;
     let value: &Value = error.instance();
     let got = || format!(", got {}", describe(value));
@@ -222,12 +236,12 @@ fn message(error: &ValidationError<'_>) -> String {
         }
         Kind::Not { .. } => format!("must not be valid{}", got()),
         Kind::FalseSchema => "is not allowed".to_owned(),
+        // Of our own keywords, whose words are ours already.
+        Kind::Custom { message, .. } => message.clone(),
         Kind::Required { property } => format!("must have required properties {property}"),
-        Kind::ContentEncoding { .. }
-        | Kind::ContentMediaType { .. }
-        | Kind::FromUtf8 { .. }
-        | Kind::Custom { .. }
-        | Kind::Referencing(_) => shorten(&error.masked_with("value").to_string(), 2 * PREVIEW),
+        Kind::ContentEncoding { .. } | Kind::ContentMediaType { .. } | Kind::FromUtf8 { .. } | Kind::Referencing(_) => {
+            shorten(&error.masked_with("value").to_string(), 2 * PREVIEW)
+        }
     }
 }
 

@@ -7,9 +7,11 @@
 //! another draft in `$schema` gets that draft. Values are never coerced: `"5"` is not an integer.
 
 mod cache;
+mod cost;
 mod defaults;
 mod document;
 mod explain;
+mod patterns;
 mod reach;
 mod read;
 
@@ -19,6 +21,7 @@ use jsonschema::{Draft, Validator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use cost::{Costs, MAX_EXPLAINED, MAX_STEPS};
 use defaults::Plan;
 use document::{Document, Flat, Member};
 pub use read::read;
@@ -56,6 +59,9 @@ pub struct Schema {
     defaults: Option<Plan>,
     /// Length of the longest chain of schemas that are applied to one value.
     chain: usize,
+    costs: Costs,
+    /// Whether matching its patterns has to be measured.
+    steps_back: bool,
     /// How often something was validated.
     #[cfg(test)]
     pub(crate) validations: std::sync::atomic::AtomicUsize,
@@ -107,14 +113,15 @@ impl Schema {
         let value: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         require_object(&value)?;
         let chain = reach::longest_chain(&value)?;
-        let validator = jsonschema::options()
-            .with_draft(draft_of(&value))
-            .should_validate_formats(true)
-            .with_format("url", is_url)
-            .offline()
-            .build(&value)
-            .map_err(|error| SchemaError(explain::build_error(&error)))?;
+        let (draft, steps_back) = (draft_of(&value), patterns::step_back(&value)?);
+        let mut options =
+            jsonschema::options().with_draft(draft).should_validate_formats(true).with_format("url", is_url).offline();
+        if steps_back {
+            options = options.with_keyword("pattern", move |_, pattern, _| patterns::keyword(pattern, draft));
+        }
+        let validator = options.build(&value).map_err(|error| SchemaError(explain::build_error(&error)))?;
         let defaults = Plan::of(&value);
+        let costs = Costs::of(&value);
         Ok(Self {
             text: text.into(),
             validator,
@@ -122,15 +129,19 @@ impl Schema {
             value,
             defaults,
             chain,
+            costs,
+            steps_back,
             #[cfg(test)]
             validations: std::sync::atomic::AtomicUsize::new(0),
         })
     }
 
     /// Validates the text of arguments without making a value of it. `None` when [`Schema::check`] has to decide: the
-    /// text does not match, or is unusual, or may need defaults, or the schema more stack than every thread has.
+    /// text does not match, or is unusual, or may need defaults, or validating may take more stack or more steps than
+    /// can be granted without a look at the value.
     pub fn matches(&self, text: &str) -> Option<Matched> {
-        if self.defaults.is_some() || self.chain > SHALLOW_CHAIN {
+        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
+        if self.defaults.is_some() || !unmeasured {
             return None;
         }
         let validator = self.flat.get_or_init(|| {
@@ -166,9 +177,20 @@ impl Schema {
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
         #[cfg(test)]
         self.count();
-        let filled = self.defaults.as_ref().is_some_and(|plan| plan.fill(arguments));
-        let value = Value::Object(std::mem::take(arguments));
-        let issues = self.issues(&value);
+        let mut filled = false;
+        let mut value = Value::Object(std::mem::take(arguments));
+        let mut issues = Vec::new();
+        if let Some(plan) = &self.defaults {
+            // Filling follows the schemas as validating does.
+            if self.costs.steps(&value) > MAX_STEPS {
+                issues.push(too_much());
+            } else if let Value::Object(map) = &mut value {
+                filled = plan.fill(map);
+            }
+        }
+        if issues.is_empty() {
+            issues = self.issues(&value);
+        }
         if let Value::Object(map) = value {
             *arguments = map;
         }
@@ -179,8 +201,14 @@ impl Schema {
 impl Schema {
     fn issues(&self, value: &Value) -> Vec<Issue> {
         let judge = || {
-            // The yes/no answer is several times faster than collecting errors, and yes is the common case.
-            if self.validator.is_valid(value) { Vec::new() } else { explain::issues(&self.validator, value) }
+            if !self.steps_back {
+                return self.judged(value);
+            }
+            patterns::measured(|| self.judged(value)).unwrap_or_else(|| {
+                let why = "has texts that take too long to be matched with the patterns of the schema; send fewer, or \
+                           shorter ones";
+                vec![explain::of_the_whole(why)]
+            })
         };
         if self.chain <= SHALLOW_CHAIN {
             return judge();
@@ -191,14 +219,39 @@ impl Schema {
             match thread.map(|thread| thread.join()) {
                 Ok(Ok(issues)) => issues,
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => vec![Issue {
-                    field: explain::ROOT.to_owned(),
-                    message: format!("cannot be checked: no thread with enough stack can be started: {error}"),
-                    value: Value::Null,
-                }],
+                Err(error) => {
+                    let why = format!("cannot be checked: no thread with enough stack can be started: {error}");
+                    vec![explain::of_the_whole(why)]
+                }
             }
         })
     }
+}
+
+impl Schema {
+    fn judged(&self, value: &Value) -> Vec<Issue> {
+        let steps = self.costs.steps(value);
+        if steps > MAX_STEPS {
+            return vec![too_much()];
+        }
+        // The yes/no answer is several times faster than collecting errors, and yes is the common case.
+        if self.validator.is_valid(value) {
+            Vec::new()
+        } else if steps <= MAX_EXPLAINED {
+            explain::issues(&self.validator, value)
+        } else if self.costs.is_plain() {
+            explain::first(&self.validator, value)
+        } else {
+            vec![explain::of_the_whole("does not match, and has too many parts to say which; send less at once")]
+        }
+    }
+}
+
+fn too_much() -> Issue {
+    explain::of_the_whole(
+        "is too large, or nested too deeply, to be checked against a schema with this many alternatives; send less at \
+         once",
+    )
 }
 
 /// Why a text is no schema that can be read.

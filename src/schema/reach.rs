@@ -43,9 +43,7 @@ const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 /// # Errors
 /// A chain or a tree of schemas is beyond what any value should cost.
 pub(super) fn longest_chain(root: &Value) -> Result<usize, SchemaError> {
-    let (named, resources) = (HashMap::new(), vec![root]);
-    let mut survey = Survey { root, named, resources, known: HashMap::new(), open: vec![root] };
-    survey.index(root);
+    let mut survey = Survey::of(root);
     if survey.resources.len() > MAX_RESOURCES {
         return Err(SchemaError(format!("more than {MAX_RESOURCES} parts have an $id; leave some out")));
     }
@@ -65,7 +63,8 @@ struct Reach {
     steps: usize,
 }
 
-struct Survey<'a> {
+/// The schemas of a document, and which of them lead to which.
+pub(super) struct Survey<'a> {
     root: &'a Value,
     /// Schemas by the last part of their `$id`, and by their anchors.
     named: HashMap<&'a str, Vec<&'a Value>>,
@@ -78,6 +77,13 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
+    pub(super) fn of(root: &'a Value) -> Self {
+        let (named, resources) = (HashMap::new(), vec![root]);
+        let mut survey = Self { root, named, resources, known: HashMap::new(), open: vec![root] };
+        survey.index(root);
+        survey
+    }
+
     fn index(&mut self, value: &'a Value) {
         match value {
             Value::Object(keywords) => {
@@ -136,7 +142,8 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn same_value(&self, keywords: &'a Map<String, Value>) -> Vec<&'a Value> {
+    /// The schemas that are applied to the same value as one with these keywords.
+    pub(super) fn same_value(&self, keywords: &'a Map<String, Value>) -> Vec<&'a Value> {
         let mut next: Vec<&Value> =
             SAME_VALUE.iter().filter_map(|name| keywords.get(*name)).flat_map(schemas).collect();
         for map in SAME_VALUE_MAPS.iter().filter_map(|name| keywords.get(*name)?.as_object()) {
@@ -175,7 +182,7 @@ fn too_long() -> SchemaError {
 }
 
 /// The schemas of a keyword that has one or a list.
-fn schemas(value: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn schemas(value: &Value) -> impl Iterator<Item = &Value> {
     let list = value.as_array();
     list.into_iter().flatten().chain(list.is_none().then_some(value))
 }

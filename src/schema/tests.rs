@@ -434,3 +434,60 @@ fn text_is_read_as_javascript_reads_it() {
         assert!(read(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn schemas_and_values_that_would_take_for_ever_together_are_answered_at_once() {
+    let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({ "a": inner }));
+    let n = |more: Value| {
+        let mut branch = json!({ "properties": { "a": { "$ref": "#/$defs/n" } } });
+        branch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        branch
+    };
+    let union = |keyword: &str, more: Value| {
+        let branches = [n(more.clone()), n(more)];
+        json!({ "type": "object", "properties": { "v": { "$ref": "#/$defs/n" } }, "$defs": { "n": { keyword: branches } } })
+    };
+    let defaults = json!({ "properties": { "a": { "$ref": "#/$defs/n" }, "b": { "default": 1 } } });
+    let wide: Vec<Value> = (0..3000).map(|at| json!({ "required": [format!("k{at}")] })).collect();
+    let items: Vec<Value> = (0..20_000).map(|at| json!({ "at": at })).collect();
+    for (name, schema, value) in [
+        ("anyOf", union("anyOf", json!({ "required": ["x"] })), json!({ "v": nested(100) })),
+        ("oneOf", union("oneOf", json!({})), json!({ "v": nested(100) })),
+        ("allOf", union("allOf", defaults), json!({ "v": nested(100) })),
+        ("wide", object(json!({ "l": { "items": { "anyOf": wide } } })), json!({ "l": items })),
+    ] {
+        let started = tokio::time::Instant::now();
+        let issues = check(schema, value).expect_err(name);
+        assert_eq!(issues.len(), 1, "{name}: {issues:?}");
+        assert!(issues[0].1.contains("send less at once"), "{name}: {issues:?}");
+        assert!(started.elapsed().as_secs() < 10, "{name} took {:?}", started.elapsed());
+    }
+    // What merely is deep, or large, is judged as ever.
+    let issues = check(union("anyOf", json!({ "required": ["x"] })), json!({ "v": nested(4) })).expect_err("no x");
+    assert!(issues[0].1.contains("must match a schema in anyOf"), "{issues:?}");
+    let many = json!({ "l": vec!["x"; 200_000] });
+    let issues = check(object(json!({ "l": { "items": { "type": "integer" } } })), many).expect_err("no integers");
+    assert_eq!(issues, [("l.0".to_owned(), "must be integer, got string \"x\"".to_owned())]);
+}
+
+#[test]
+fn patterns_that_step_back_have_a_time_of_their_own_for_all_texts_together() {
+    let schema = |pattern: &str| object(json!({ "l": { "items": { "type": "string", "pattern": pattern } } }));
+    for pattern in [r"^(a|aa)+(?!x)\1$", r"^((?!x)a|aa)+$", r"(?<!x)(a|aa)+\1$"] {
+        let texts: Vec<String> = (0..5000).map(|at| format!("{}b{at}", "a".repeat(40))).collect();
+        let started = tokio::time::Instant::now();
+        let issues = check(schema(pattern), json!({ "l": texts })).expect_err("no match");
+        assert!(issues[0].1.contains("take too long to be matched"), "{pattern}: {issues:?}");
+        assert!(started.elapsed().as_secs() < 10, "{pattern} took {:?}", started.elapsed());
+    }
+    // The time is that of one validation.
+    let texts = vec!["abc"; 5000];
+    assert!(check(schema("^(?!x)"), json!({ "l": texts })).is_ok());
+    assert_eq!(
+        check(schema("^(?!x)"), json!({ "l": ["xyz", 5] })).expect_err("no match"),
+        [
+            ("l.0".to_owned(), "must match pattern \"^(?!x)\", got string \"xyz\"".to_owned()),
+            ("l.1".to_owned(), "must be string, got number 5".to_owned())
+        ]
+    );
+}

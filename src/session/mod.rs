@@ -361,8 +361,8 @@ impl Session {
         report
     }
 
-    /// Cancels what is under way. The token resolves when model, tools and cleanup have settled; `None` when there was
-    /// nothing to wait for.
+    /// Cancels what is under way. The token resolves when the request has ended; `None` when there was none. Callbacks
+    /// may go on behind it: see [`Session::settled`].
     pub fn abort(&self) -> Option<CancelToken> {
         self.cancel_with(&Input::Abort, CancelReason::Abort)
     }
@@ -400,6 +400,24 @@ impl Session {
                 _ => None,
             },
         }
+    }
+
+    /// Waits for a cancelled request and then for what goes on behind it, callbacks of the application for instance, as
+    /// long as one may clean up. What still goes on then is waited for by nobody but [`Session::close`]. `None` when
+    /// there is nothing to wait for.
+    pub fn settled(&self, ended: Option<CancelToken>) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let cleanup = self.pipeline.cleanup().clone();
+        if ended.is_none() && cleanup.pending().is_empty() {
+            return None;
+        }
+        Some(async move {
+            // One grace for everything: what a cancelled call has used of it is not granted again.
+            let deadline = tokio::time::Instant::now() + CLEANUP_GRACE;
+            if let Some(ended) = ended {
+                ended.cancelled().await;
+            }
+            let _ = tokio::time::timeout_at(deadline, cleanup.drained()).await;
+        })
     }
 
     /// Closes at once when nothing has to be waited for. `false` means that [`Session::close`] has to be awaited.

@@ -209,6 +209,30 @@ async fn a_second_abort_waits_for_the_same_end() {
     assert!(stage.session.abort().is_none());
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_aborts_waits_for_what_ignores_its_signal_as_long_as_one_may_clean_up_and_no_longer() {
+    let stage = Stage::new(json!([]));
+    assert!(stage.session.settled(None).is_none(), "quiet");
+    let (callback, tasks) = (Arc::new(Notify::new()), Tasks::new());
+    let deaf = Arc::clone(&callback);
+    let cleanup = stage.session.pipeline().cleanup();
+    cleanup.finish_in_background("a callback", &tasks, async move { deaf.notified().await });
+    let began = tokio::time::Instant::now();
+    // The request itself took two seconds of the grace.
+    let ended = CancelToken::new();
+    let end = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        ended.cancel(CancelReason::Gone);
+    };
+    tokio::join!(stage.session.settled(Some(ended.clone())).expect("a request is under way"), end);
+    assert_eq!(began.elapsed().as_secs(), CLEANUP_GRACE.as_secs());
+    let settled = stage.session.settled(None).expect("the callback goes on");
+    callback.notify_one();
+    settled.await;
+    assert_eq!(began.elapsed().as_secs(), CLEANUP_GRACE.as_secs());
+    assert!(stage.session.settled(None).is_none(), "quiet");
+}
+
 #[tokio::test]
 async fn an_abort_names_its_request_and_leaves_the_next_one_alone() {
     let stage = Stage::new(json!(["x", calls(), "y"]));

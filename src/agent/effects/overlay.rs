@@ -10,6 +10,12 @@ use crate::contract::{ContextPatch, PatchScope, PromptHook, RuntimePatch, ToolPo
 /// Between the system prompt and each text that was appended to it.
 const SEPARATOR: &str = "\n\n---\n\n";
 
+/// Texts of one kind that are kept for one scope, and their size together in bytes: they are sent with every request.
+const MAX_TEXTS: usize = 1000;
+const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Size of all environment variables of one scope in bytes: what a process can be given.
+const MAX_ENVIRONMENT_BYTES: usize = 1 << 20;
+
 /// What the patches of one scope changed so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Overlay {
@@ -29,6 +35,33 @@ impl Overlay {
         self.context = None;
         self.environment.clear();
     }
+}
+
+impl Overlay {
+    fn add_variables(&mut self, added: BTreeMap<String, String>) {
+        let size = |variables: &BTreeMap<String, String>| -> usize {
+            variables.iter().map(|(name, value)| name.len() + value.len() + 2).sum()
+        };
+        if added.is_empty() {
+            return;
+        }
+        let mut all = self.environment.clone();
+        all.extend(added);
+        if size(&all) > MAX_ENVIRONMENT_BYTES {
+            tracing::warn!(limit = MAX_ENVIRONMENT_BYTES, "environment of a runtime patch has no room and is left out");
+            return;
+        }
+        self.environment = all;
+    }
+}
+
+/// Whether one more text of `bytes` fits to those there are.
+fn has_room(there: impl ExactSizeIterator<Item = usize>, bytes: usize, field: &str) -> bool {
+    let fits = there.len() < MAX_TEXTS && there.sum::<usize>().saturating_add(bytes) <= MAX_TEXT_BYTES;
+    if !fits {
+        tracing::warn!(field, limit = MAX_TEXT_BYTES, "a text of a runtime patch has no room and is left out");
+    }
+    fits
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,12 +96,15 @@ impl Layers<'_> {
         let layer = self.at(patch.scope);
         if let Some(text) = patch.system_prompt_append
             && !layer.appends.contains(&text)
+            && has_room(layer.appends.iter().map(String::len), text.len(), "systemPromptAppend")
         {
             layer.appends.push(text);
         }
-        layer.environment.extend(patch.environment);
+        layer.add_variables(patch.environment);
         for hook in patch.hooks {
-            if !layer.hooks.contains(&hook) {
+            if !layer.hooks.contains(&hook)
+                && has_room(layer.hooks.iter().map(|hook| hook.value.len()), hook.value.len(), "hooks")
+            {
                 layer.hooks.push(hook);
             }
         }

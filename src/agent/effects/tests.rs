@@ -213,3 +213,29 @@ fn a_remote_tool_changes_nothing_but_notes_and_says_nothing_as_the_system() {
     let system = (Role::System, Some(Provenance::ToolInjection));
     assert_eq!(kept(TrustLevel::Workspace), [system, (Role::User, None)]);
 }
+
+#[test]
+fn what_patches_add_for_a_scope_is_bounded() {
+    let mut applied = Applied::default();
+    for at in 0..3000 {
+        let text = at.to_string();
+        let hook = json!({ "type": "append_prompt", "event": "UserPromptSubmit", "value": text });
+        applied.runtime("session", json!({ "systemPromptAppend": text, "hooks": [hook] }));
+    }
+    let prompt = applied.prompt(None).unwrap();
+    assert_eq!((prompt.matches("---").count(), applied.session.hooks.len()), (999, 1000));
+
+    let mut applied = Applied::default();
+    for at in 0..30 {
+        let text = at.to_string() + &"x".repeat(100_000);
+        applied.runtime(
+            "turn",
+            json!({ "systemPromptAppend": text, "environment": { "V": "kept", (at.to_string()): text } }),
+        );
+    }
+    assert!(applied.prompt(None).unwrap().len() <= (1 << 20) + 100);
+    let environment = &applied.merged(json!({}))["environment"];
+    assert_eq!((environment.as_object().unwrap().len(), &environment["V"]), (11, &json!("kept")));
+    applied.runtime("turn", json!({ "environment": { "V": "changed" } }));
+    assert_eq!(applied.merged(json!({}))["environment"]["V"], "changed", "there is room to change what is there");
+}
