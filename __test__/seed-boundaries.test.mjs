@@ -229,22 +229,24 @@ describe('Durable lifecycle boundaries', () => {
 
   test('synthetic interruption results for calls that were never dispatched do not enter the durable lifecycle', async (t) => {
     const told = [];
-    const scheduling = gate();
+    const [scheduling, release] = [gate(), gate()];
     const { session, provider } = await open(t, [calls('First', 'Second', 'Third'), 'next'], {
       tools: ['First', 'Second', 'Third'].map((name) => tool(name, async () => void told.push(`${name} runs`) ?? name)),
       toolLifecycle: {
         onToolScheduled: async ({ toolName }) => {
           told.push(`${toolName} scheduled`);
           scheduling.open();
-          await new Promise(setImmediate);
+          await release.opened;
         },
         onToolSettled: async ({ toolName }) => void told.push(`${toolName} settled`),
       },
     });
     const events = ask(session);
     await scheduling.opened;
-    await session.abort();
+    const aborted = session.abort();
     await events;
+    release.open();
+    await aborted;
     assert.deepEqual(
       told.filter((step) => !step.startsWith('First')),
       [],

@@ -156,6 +156,8 @@ describe('defineTool', () => {
     const { told, events, provider } = await settled(t, names, tools);
     for (const [at, shape] of shapes.entries()) {
       assert.deepEqual([told[at].status, told[at].model, told[at].data], ['success', shape, shape]);
+      const direct = await collectToolExecution(tools[at].execute({}, {}));
+      assert.deepEqual(direct, { status: 'success', model: shape, data: shape });
     }
     assert.deepEqual(only(events, 'tool_new_messages'), []);
     assert.equal(provider.requests.length, 2, 'the request did not end with the tools');

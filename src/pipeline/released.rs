@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::contract::{ToolYield, YieldSink};
+use crate::error::Result;
 use crate::host::CancelToken;
 
 /// A sink that holds a tool up for no longer than until its call is cancelled, so that it can clean up. What it says
@@ -23,6 +24,10 @@ impl Released {
 }
 
 impl YieldSink for Released {
+    fn admit(&self, item: &ToolYield) -> Result<()> {
+        self.inner.admit(item)
+    }
+
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         if self.full.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(()));
@@ -43,12 +48,17 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
+    use crate::error::{Error, ErrorCode};
     use crate::host::CancelReason;
 
     /// A sink with room for some yields, which counts them.
     struct Room(Semaphore, Semaphore);
 
     impl YieldSink for Room {
+        fn admit(&self, _: &ToolYield) -> Result<()> {
+            Err(Error::new(ErrorCode::InvalidToolYield, "no more"))
+        }
+
         fn emit(&self, _: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
             self.1.add_permits(1);
             Box::pin(async move {
@@ -64,6 +74,7 @@ mod tests {
         let room = Arc::new(Room(Semaphore::new(1), Semaphore::new(0)));
         let cancel = CancelToken::new();
         let yields = Released::new(room.clone(), cancel.clone());
+        assert!(yields.admit(&ToolYield::message("too much")).is_err(), "the bounds of a call hold");
         yields.emit(ToolYield::message("taken")).await;
         let held_up = yields.emit(ToolYield::message("held up"));
         tokio::pin!(held_up);
