@@ -1820,6 +1820,9 @@ export interface ModelIdentity {
 /** Options passed through to a provider, keyed by provider type: `{ openai: { reasoningEffort: 'low' } }`. */
 export type ModelProviderOptions = { [provider: string]: JsonObject };
 
+/** The same for a single message or part of one. */
+export type ModelMessageProviderOptions = ModelProviderOptions;
+
 /** How to reach a model. */
 export interface ProviderConnectionConfig {
   /** Logical id of the connection, trimmed. Default: `type`. */
@@ -2623,6 +2626,9 @@ export declare const HookEvent: {
 };
 /** A point of a Session's life that hooks can observe. */
 export type HookEvent = (typeof HookEvent)[keyof typeof HookEvent];
+
+/** Events a Session runs hooks for: all of them. */
+export type SessionHookEvent = HookEvent;
 
 /** Callbacks by event. Those of one event run one after another in their order, all with the same input. */
 export type InlineHooks = { readonly [TEvent in HookEvent]?: readonly HookCallback<TEvent>[] };

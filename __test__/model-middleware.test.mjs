@@ -325,6 +325,7 @@ describe('streaming', () => {
     await session.send('go');
     const stream = session.stream();
     await stream.next();
+    await until(() => yielded > 0);
     let before = -1;
     while (before !== yielded) {
       before = yielded;
@@ -433,6 +434,12 @@ describe('errors', () => {
       'changes the model',
       (request, next) => next({ ...request, model: 'cheap' }),
       /cannot change model/,
+      { name: 'TypeError' },
+    ],
+    [
+      'hands on a number as a message',
+      (request, next) => next({ ...request, messages: [0] }),
+      /messages\[0\] of a model request must be an object/,
       { name: 'TypeError' },
     ],
     ['yields text', answering('text'), /wrong form: chunk 1 is malformed/],
@@ -564,10 +571,11 @@ describe('cancellation', () => {
         await cleaned.promise;
       }
     };
-    const { session } = await open(t, [{ fault: { kind: 'hang' } }, 'two'], around(layer));
+    const { session, provider } = await open(t, [{ fault: { kind: 'hang' } }, 'two'], around(layer));
     await session.send('go');
     const reading = all(session.stream());
     await began.promise;
+    await until(() => provider.requests.length === 1);
     let aborted = false;
     const aborting = session.abort().then(() => {
       aborted = true;

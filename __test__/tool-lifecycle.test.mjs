@@ -250,3 +250,39 @@ describe('what is not told', () => {
     );
   });
 });
+
+test('a callback that fails after its request was aborted takes nothing from the calls of the next one', async (t) => {
+  const log = [];
+  const [stuck, last] = [gate(), gate()];
+  let scheduled = 0;
+  const { session } = await open(t, [calls('Echo'), calls('Echo', 'Echo'), 'done'], {
+    permissionMode: 'yolo',
+    tools: [echo(async () => log.push('runs'))],
+    toolLifecycle: {
+      onToolScheduled: async () => {
+        scheduled += 1;
+        if (scheduled === 1) {
+          await stuck.opened;
+          throw new Error('late');
+        }
+        if (scheduled === 3) await last.opened;
+        return { onExecutionStarted: async () => void log.push('started') };
+      },
+    },
+  });
+  const aborted = ask(session);
+  await until(() => scheduled === 1);
+  await session.abort();
+  await aborted;
+  const next = ask(session);
+  await until(() => scheduled === 3);
+  stuck.open();
+  await new Promise(setImmediate);
+  last.open();
+  const list = results(await next);
+  assert.deepEqual(
+    list.map(({ isError }) => isError),
+    [false, false],
+  );
+  assert.deepEqual(log.toSorted(), ['runs', 'runs', 'started', 'started']);
+});

@@ -89,6 +89,20 @@ describe('the onion', () => {
   });
 });
 
+test('a result that a layer changed is still of the same run', async (t) => {
+  const runs = [];
+  const layer = async function* (request, next) {
+    const result = yield* next(request);
+    runs.push(result.metadata.executionId);
+    return { status: 'success', model: 'changed', metadata: { executionId: 'made up' } };
+  };
+  const onToolSettled = async ({ result }) => void runs.push(result.metadata.executionId);
+  await around(t, [layer], { toolLifecycle: { onToolSettled } });
+  assert.equal(runs.length, 2);
+  assert.match(runs[0], /^exec_/);
+  assert.equal(runs[1], runs[0]);
+});
+
 describe('answers in the tool’s place', () => {
   test('a layer that never calls next answers for the tool, which does not run', async (t) => {
     let ran = false;
@@ -254,5 +268,96 @@ describe('what breaks', () => {
       got.map(({ output }) => output),
       list.map(({ input }) => ({ got: input, n: input.n })),
     );
+  });
+});
+
+describe('the model’s own numbers', () => {
+  const bounded = tool('Echo', async (params) => params, {
+    parameters: { type: 'object', properties: { n: { type: 'integer', maximum: 5 } } },
+  });
+  const layers = {
+    'no layer': undefined,
+    'next(request)': (request, next) => next(request),
+    'next()': (_, next) => next(),
+    'a copy of the request': (request, next) => next({ ...request }),
+  };
+  for (const [name, layer] of Object.entries(layers)) {
+    test(`${name} leaves them as they are, also those that JavaScript cannot hold`, async (t) => {
+      const { results: list } = await turn(t, [{ name: 'Echo', input: '{"n":9007199254740993}' }], {
+        tools: [bounded],
+        middleware: { tool: layer === undefined ? [] : [layer, layer] },
+      });
+      assert.match(list[0].output, /9007199254740993/);
+    });
+  }
+});
+
+describe('leaving early', () => {
+  const said = ['0', '1', '2'];
+  const chatty = generator('Echo', async function* () {
+    for (const summary of said) yield { kind: 'message', content: { summary } };
+    return { status: 'success', model: 'whole' };
+  });
+  const left = { status: 'success', model: 'left' };
+  const turns = async (n) => {
+    for (let at = 0; at < n; at++) await new Promise(setImmediate);
+  };
+  // How far the core ran ahead of a layer is no reason for another result.
+  const ways = {
+    'after a yield': async (inner) => void (await inner.next()),
+    'long after a yield': async (inner) => {
+      await inner.next();
+      await turns(2_000);
+    },
+    'while a step is under way': async (inner) => void inner.next(),
+    'long after a step was asked for': async (inner) => {
+      inner.next();
+      await turns(2_000);
+    },
+    'with several steps under way': async (inner) => {
+      await Promise.race([inner.next(), inner.next(), inner.next()]);
+    },
+  };
+  for (const [name, way] of Object.entries(ways)) {
+    for (const depth of [1, 3]) {
+      test(`${name}, ${depth} deep: the call runs to its end and its result counts`, async (t) => {
+        // biome-ignore lint/correctness/useYield: it leaves before it says anything
+        const layer = async function* (request, next) {
+          await way(next(request));
+          return left;
+        };
+        const { result } = await around(t, Array(depth).fill(layer), { tools: [chatty] });
+        assert.equal(result.output, 'whole');
+      });
+    }
+  }
+
+  test('what the layer did not take is published in order', async (t) => {
+    const layer = async function* (request, next) {
+      const inner = next(request);
+      yield (await inner.next()).value;
+      await turns(500);
+      return left;
+    };
+    const many = generator('Echo', async function* () {
+      for (let n = 0; n < 300; n++) yield { kind: 'message', content: { summary: `${n}` } };
+      return { status: 'success', model: 'whole' };
+    });
+    const { events } = await around(t, [layer], { tools: [many] });
+    assert.deepEqual(
+      only(events, 'tool_message').map(({ content }) => content.summary),
+      Array.from({ length: 300 }, (_, n) => `${n}`),
+    );
+  });
+
+  test('a core that is held and continued after its call is over says so', async (t) => {
+    let inner;
+    const layer = async function* (request, next) {
+      inner = next(request);
+      yield (await inner.next()).value;
+      return left;
+    };
+    await around(t, [layer], { tools: [chatty] });
+    await assert.rejects(inner.next(), { message: /the tool call is over/ });
   });
 });

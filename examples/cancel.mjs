@@ -3,6 +3,9 @@
 import { createSession, defineTool, ToolKind } from '@blade-ai/agent-sdk';
 import { scriptedProvider } from '@blade-ai/agent-sdk/testing';
 
+/** Tells that the tool runs. */
+let running = () => {};
+
 /** A tool that never ends by itself. It releases what it holds when its signal aborts, as every tool should. */
 const waitForEver = defineTool({
   name: 'Wait',
@@ -11,6 +14,7 @@ const waitForEver = defineTool({
   kind: ToolKind.ReadOnly,
   execute: (_params, { signal }) =>
     new Promise((_resolve, reject) => {
+      running();
       const timer = setInterval(() => {}, 60_000);
       signal.addEventListener('abort', () => {
         clearInterval(timer);
@@ -39,10 +43,10 @@ const callWait = { toolCalls: [{ name: 'Wait' }] };
 console.log('the caller aborts its signal');
 await withSession([callWait, 'Hello again.'], {}, async (session) => {
   const controller = new AbortController();
+  running = () => controller.abort();
   await session.send('Wait.', { signal: controller.signal });
   let terminal = 'none';
   for await (const event of session.stream()) {
-    if (event.type === 'tool_use') controller.abort();
     if (event.type === 'result' || event.type === 'error') terminal = event.type;
   }
   // Cancelling is not a failure: the stream just ends, and the Session takes the next message.
@@ -52,6 +56,7 @@ await withSession([callWait, 'Hello again.'], {}, async (session) => {
 });
 
 console.log('a tool exceeds its deadline');
+running = () => {};
 await withSession([callWait, 'The tool took too long.'], { toolTimeoutMs: 20 }, async (session) => {
   await session.send('Wait.');
   for await (const event of session.stream()) {

@@ -11,6 +11,7 @@ const ABORT = 1;
 const DONE = 2;
 const READY = 3;
 const LOG = 4;
+const FORGET = 5;
 
 /** Timers hold the process; this one never fires in practice and is only referenced while a promise is open. */
 const FOREVER_MS = 2 ** 31 - 1;
@@ -157,4 +158,4 @@ export function signalOf(call) {
 /** JSON text of a thrown error. */
 export const thrownText = (thrown) => wellFormed(JSON.stringify(describe(thrown)));
 
-export const Entry = { CALL, ABORT, DONE, READY, LOG };
+export const Entry = { CALL, ABORT, DONE, READY, LOG, FORGET };

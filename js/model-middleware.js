@@ -27,9 +27,16 @@ function copyOf(value, path) {
 function listOf(value, path) {
   if (!Array.isArray(value)) throw new TypeError(`${path} of a model request must be an array`);
   if (copies.has(value)) return value;
-  const list = Object.freeze(value.map((item, at) => copyOf(item, `${path}[${at}]`)));
+  const list = Object.freeze(value.map((item, at) => objectOf(item, `${path}[${at}]`)));
   copies.add(list);
   return list;
+}
+
+function objectOf(value, path) {
+  const copy = copyOf(value, path);
+  // A number would stand for the place of a message that was not changed.
+  if (copy === null || typeof copy !== 'object') throw new TypeError(`${path} of a model request must be an object`);
+  return copy;
 }
 
 /** A request as layers see it. Absent fields stay absent. */

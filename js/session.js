@@ -132,6 +132,7 @@ export class Session {
   #streams = new Set();
   #signal;
   #calls = new Calls();
+  #answers = { heads: [], texts: [] };
   #operations = new Operations();
   #closed = false;
   #closing;
@@ -405,6 +406,9 @@ export class Session {
       case Entry.LOG:
         if (!this.#closed) tell(this.#logger, entry);
         break;
+      case Entry.FORGET:
+        this.#toolLifecycle.forget(entry);
+        break;
     }
   }
 
@@ -484,9 +488,22 @@ export class Session {
     this.#settle(id, JSON_RESULT, text);
   }
 
+  /** Answers that come in one go (the calls of a turn crossed together) go back together. */
   #settle(id, kind, text) {
     this.#calls.close(id);
-    if (native.settle(this.#handle, id, kind, text)) drain(false);
+    if (this.#answers.texts.length === 0) queueMicrotask(() => this.#settleAll());
+    this.#answers.heads.push(id, kind);
+    this.#answers.texts.push(text);
+  }
+
+  #settleAll() {
+    const { heads, texts } = this.#answers;
+    this.#answers = { heads: [], texts: [] };
+    const more =
+      texts.length === 1
+        ? native.settle(this.#handle, heads[0], heads[1], texts[0])
+        : native.settleAll(this.#handle, heads, texts);
+    if (more) drain(false);
   }
 
   #confirm(details) {

@@ -1,6 +1,6 @@
 // The application's observer of durable boundaries of tool calls. When a boundary is told is the native core's rule.
 
-import { ConfigError } from './errors.js';
+import { ConfigError, SdkError } from './errors.js';
 
 const CALLBACKS = ['onToolScheduled', 'onToolSettled'];
 
@@ -16,13 +16,16 @@ export function toolLifecycleOf({ toolLifecycle }) {
       throw new ConfigError(`toolLifecycle.${name} must be a function`);
     }
   }
+  // Nothing that could be told of: nothing crosses.
+  if (CALLBACKS.every((name) => toolLifecycle[name] === undefined)) return undefined;
   return new Boundaries(toolLifecycle);
 }
 
 class Boundaries {
   #lifecycle;
-  /** Call id → what `onToolScheduled` gave for it, until the call has settled. */
+  /** Number → what `onToolScheduled` gave, until the native core forgets it. Ids of calls may come again. */
   #invocations = new Map();
+  #last = 0;
 
   constructor(lifecycle) {
     this.#lifecycle = lifecycle;
@@ -33,26 +36,25 @@ class Boundaries {
       case 'scheduled':
         return this.#scheduled(...args);
       case 'requested': {
-        const [callId, details, input] = args;
-        const id = await this.#invocations.get(callId)?.onPermissionRequested(details, input);
+        const [observer, details, input] = args;
+        const id = await this.#of(observer).onPermissionRequested(details, input);
         if (typeof id !== 'string' || id === '') {
           throw new TypeError('onPermissionRequested must resolve to a permission request id: a non-empty string');
         }
         return id;
       }
       case 'resolved': {
-        const [callId, resolution] = args;
-        await this.#invocations.get(callId)?.onPermissionResolved(resolution);
+        const [observer, resolution] = args;
+        await this.#of(observer).onPermissionResolved(resolution);
         return null;
       }
       case 'started': {
-        const [callId, event] = args;
-        await this.#invocations.get(callId)?.onExecutionStarted(event);
+        const [observer, event] = args;
+        await this.#of(observer).onExecutionStarted(event);
         return null;
       }
       case 'settled': {
         const [event] = args;
-        this.#invocations.delete(event.toolCallId);
         await this.#lifecycle.onToolSettled?.(event);
         return null;
       }
@@ -61,24 +63,32 @@ class Boundaries {
     }
   }
 
+  forget([, observer]) {
+    this.#invocations.delete(observer);
+  }
+
+  /** A boundary that nobody could be told of was not stored. */
+  #of(observer) {
+    const invocation = this.#invocations.get(observer);
+    if (invocation === undefined) throw new SdkError(`the observer of this call is unknown (${observer})`);
+    return invocation;
+  }
+
   async #scheduled(event) {
-    try {
-      const invocation = await this.#lifecycle.onToolScheduled?.(event);
-      if (invocation === undefined || invocation === null) return null;
-      if (typeof invocation !== 'object') {
-        throw new TypeError('onToolScheduled must resolve to an object of callbacks, or to undefined');
-      }
-      this.#invocations.set(event.toolCallId, invocation);
-      const has = (name) => typeof invocation[name] === 'function';
-      return {
-        requested: has('onPermissionRequested'),
-        resolved: has('onPermissionResolved'),
-        started: has('onExecutionStarted'),
-      };
-    } catch (failure) {
-      // The request ends here, and with it the calls of this turn that were scheduled before.
-      this.#invocations.clear();
-      throw failure;
+    const invocation = await this.#lifecycle.onToolScheduled?.(event);
+    if (invocation === undefined || invocation === null) return null;
+    if (typeof invocation !== 'object') {
+      throw new TypeError('onToolScheduled must resolve to an object of callbacks, or to undefined');
     }
+    const has = (name) => typeof invocation[name] === 'function';
+    const wants = {
+      requested: has('onPermissionRequested'),
+      resolved: has('onPermissionResolved'),
+      started: has('onExecutionStarted'),
+    };
+    // Nothing fails from here on, so that the core hears of what is kept.
+    this.#last = (this.#last + 1) >>> 0;
+    this.#invocations.set(this.#last, invocation);
+    return { observer: this.#last, ...wants };
   }
 }

@@ -304,6 +304,7 @@ impl Request<'_> {
     ) -> Result<Settled> {
         let yields = Arc::new(CallYields::new(self.events.clone(), cx.cancel.clone(), call));
         let report = self.pipeline.run_observed(call, cx, yields.clone(), observer).await;
+        let effects = yields.close();
         self.pipeline.settled(call, &report, cx).await?;
         let output = report.outcome.model().to_raw();
         self.events.push_event(&SessionEvent::ToolResult {
@@ -313,7 +314,7 @@ impl Request<'_> {
             display: report.outcome.display().and_then(|display| serde_json::to_value(display).ok()),
             is_error: report.outcome.is_error(),
         });
-        Ok(Settled { report, output, effects: yields.take_effects() })
+        Ok(Settled { report, output, effects })
     }
 
     fn record(&mut self, assistant: &Arc<Message>, settled: Vec<Settled>) -> Option<String> {

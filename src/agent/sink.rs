@@ -73,12 +73,15 @@ impl ModelSink for TurnSink<'_> {
 }
 
 /// Publishes the yields of one call and keeps its effects for the end of the turn.
+///
+/// Invariant: nothing is published of a call that has ended. A tool that ignored its signal may go on after its result.
 pub(super) struct CallYields {
     events: Arc<EventQueue>,
     cancel: CancelToken,
     id: String,
     name: String,
-    effects: Mutex<Kept>,
+    /// `None` once the call has ended.
+    effects: Mutex<Option<Kept>>,
 }
 
 /// The effects of one call, within their bounds.
@@ -91,6 +94,17 @@ struct Kept {
 impl Kept {
     fn has_room(&self, bytes: usize) -> bool {
         self.effects.len() < MAX_EFFECTS && bytes <= MAX_EFFECT_BYTES - self.bytes
+    }
+
+    /// Keeps an effect for the end of the turn, if it has room.
+    fn keep(&mut self, effect: &ToolEffect) -> bool {
+        let bytes = size_of(effect);
+        let has_room = self.has_room(bytes);
+        if has_room {
+            self.bytes += bytes;
+            self.effects.push(effect.clone());
+        }
+        has_room
     }
 }
 
@@ -113,29 +127,36 @@ fn size_of(effect: &ToolEffect) -> usize {
 
 impl CallYields {
     pub(super) fn new(events: Arc<EventQueue>, cancel: CancelToken, call: &ToolCall) -> Self {
-        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects: Mutex::default() }
+        let effects = Mutex::new(Some(Kept::default()));
+        Self { events, cancel, id: call.id.clone(), name: call.name.clone(), effects }
     }
 
-    /// What the call wants changed, in the order of its yields.
-    pub(super) fn take_effects(&self) -> Vec<ToolEffect> {
-        std::mem::take(&mut *self.lock()).effects
+    /// The end of the call. Gives what it wants changed, in the order of its yields.
+    pub(super) fn close(&self) -> Vec<ToolEffect> {
+        self.lock().take().unwrap_or_default().effects
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
         self.effects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an effect for the end of the turn. One that has no room is as if it had not been yielded: whoever could be
-    /// told was told by [`YieldSink::admit`], and its call has failed.
-    fn keep(&self, effect: &ToolEffect) -> bool {
-        let bytes = size_of(effect);
+    fn publish(&self, item: ToolYield) {
+        // Held until it is published, so that the end of the call comes before or after the whole of it.
         let mut kept = self.lock();
-        let has_room = kept.has_room(bytes);
-        if has_room {
-            kept.bytes += bytes;
-            kept.effects.push(effect.clone());
+        let Some(kept) = kept.as_mut() else { return };
+        // An effect that has no room is as if it had not been yielded: whoever could be told was told by
+        // [`YieldSink::admit`], and its call has failed.
+        if let ToolYield::Effect { effect } = &item
+            && !kept.keep(effect)
+        {
+            return;
         }
-        has_room
+        let event = self.event(item);
+        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
+        // kept within the bounds of the queue.
+        if !(self.cancel.is_cancelled() && self.events.is_full()) {
+            self.events.push_event(&event);
+        }
     }
 
     fn event(&self, item: ToolYield) -> SessionEvent {
@@ -163,7 +184,7 @@ impl CallYields {
 impl YieldSink for CallYields {
     fn admit(&self, item: &ToolYield) -> Result<()> {
         let ToolYield::Effect { effect } = item else { return Ok(()) };
-        if self.lock().has_room(size_of(effect)) {
+        if self.lock().as_ref().is_none_or(|kept| kept.has_room(size_of(effect))) {
             return Ok(());
         }
         let message = format!(
@@ -174,17 +195,7 @@ impl YieldSink for CallYields {
     }
 
     fn emit(&self, item: ToolYield) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        if let ToolYield::Effect { effect } = &item
-            && !self.keep(effect)
-        {
-            return Box::pin(std::future::ready(()));
-        }
-        let event = self.event(item);
-        // A cancelled tool must be able to clean up although nobody reads the events any more; what it still says then is
-        // kept within the bounds of the queue.
-        if !(self.cancel.is_cancelled() && self.events.is_full()) {
-            self.events.push_event(&event);
-        }
+        self.publish(item);
         Box::pin(async move {
             self.cancel.run_until(self.events.room()).await;
         })
@@ -231,6 +242,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_a_call_says_after_its_end_has_no_place() {
+        let events = Arc::new(EventQueue::new(|| {}));
+        let call = ToolCall { id: "call_1".into(), name: "T".into(), arguments: "{}".into() };
+        let yields = CallYields::new(events.clone(), CancelToken::new(), &call);
+        let effect = || ToolYield::Effect { effect: ToolEffect::NewMessages { messages: serde_json::json!([]) } };
+        yields.emit(effect()).await;
+        assert_eq!(yields.close().len(), 1);
+        assert!(matches!(events.take(), Take::Frame(frame) if frame.marks.len() == 1));
+        yields.emit(effect()).await;
+        yields.emit(ToolYield::message("late")).await;
+        assert!(!matches!(events.take(), Take::Frame(_)), "nothing was published");
+        assert!(yields.close().is_empty(), "nothing will be applied");
+    }
+
+    #[tokio::test]
     async fn the_effects_of_a_call_are_bounded_in_number_and_size() {
         let effect = |text: &str| {
             let message =
@@ -251,7 +277,7 @@ mod tests {
             let refused = yields.admit(&effect(&text)).unwrap_err();
             assert_eq!(refused.code, ErrorCode::InvalidToolYield);
             assert!(yields.admit(&ToolYield::message("still said")).is_ok());
-            assert_eq!((admitted, yields.take_effects().len()), (most, most));
+            assert_eq!((admitted, yields.close().len()), (most, most));
         }
     }
 }

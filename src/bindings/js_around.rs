@@ -5,14 +5,14 @@ use std::sync::Arc;
 use napi::bindgen_prelude::External;
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::thrown;
 use super::js_ports::{ask, until_settled, wrong_form};
 use super::js_tool::{outcome, quoted};
 use super::mailbox::{About, Answer, Mailbox};
 use super::session::NativeSession;
-use crate::contract::{Arguments, BoxFuture, ToolOutcome};
+use crate::contract::{Arguments, BoxFuture, Input, ToolOutcome};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::permissions::ConfirmationRequest;
@@ -20,7 +20,7 @@ use crate::pipeline::{
     CoreCall, CoreRequest, CoreStep, InvocationLifecycle, MiddlewareCall, PermissionResolution, ScheduledCall,
     SettledCall, StartedCall, ToolLifecycle, ToolMiddleware,
 };
-use crate::session;
+use crate::{schema, session};
 
 /// The composed middleware of a Session.
 pub struct JsMiddleware {
@@ -66,21 +66,25 @@ fn core_of(handle: &NativeSession, call: u32) -> napi::Result<Arc<CoreCall>> {
     }
 }
 
-/// The innermost `next()`: starts the call itself.
+/// The innermost `next()`: starts the call itself. No `input` stands for that of the request, unchanged.
 #[napi(catch_unwind)]
 pub fn core_start(
     handle: &External<NativeSession>,
     call: u32,
     tool_name: String,
     same_context: bool,
-    input: String,
+    input: Option<String>,
 ) -> napi::Result<()> {
     let core = core_of(handle, call)?;
-    let object = serde_json::from_str(&input).map_err(|_| {
-        thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, "the input given to next() must be a JSON object"))
-    })?;
-    // The text is kept, so that a tool in JavaScript gets it as it is.
-    let arguments = Arguments { object, text: Some(input) };
+    let changed = |input: String| match schema::read(&input) {
+        // The text is kept, so that a tool in JavaScript gets it as it is.
+        Ok(Value::Object(object)) => Ok(Arguments::new(Input::parsed(&input, object))),
+        _ => {
+            let message = "the input given to next() must be a JSON object";
+            Err(thrown(&Error::new(ErrorCode::ToolMiddlewareFailed, message)))
+        }
+    };
+    let arguments = input.map(changed).transpose()?;
     core.start(CoreRequest { tool_name, same_context, arguments }).map_err(|error| thrown(&error))
 }
 
@@ -130,15 +134,24 @@ impl JsLifecycle {
 /// Which boundaries of a call its observer wants to hear of.
 #[derive(Clone, Copy, Deserialize)]
 struct Wants {
+    /// What the facade calls this observer.
+    observer: u32,
     requested: bool,
     resolved: bool,
     started: bool,
 }
 
+/// The observer of one call. The facade keeps it for exactly as long: ids of calls may come again, and an answer that
+/// comes late must not touch what belongs to another call.
 struct JsInvocation {
     mailbox: Arc<Mailbox>,
-    call_id: String,
     wants: Wants,
+}
+
+impl Drop for JsInvocation {
+    fn drop(&mut self) {
+        self.mailbox.forget(self.wants.observer);
+    }
 }
 
 fn step<T: serde::de::DeserializeOwned + Send + 'static>(
@@ -164,9 +177,7 @@ impl ToolLifecycle for JsLifecycle {
         Box::pin(async move {
             let arguments = format!("\"scheduled\",{}", json(&event));
             let wants: Option<Wants> = ask(&mailbox, "lifecycle", &arguments, &cancel).await?;
-            Ok(wants.map(|wants| {
-                Arc::new(JsInvocation { mailbox, call_id: event.tool_call_id, wants }) as Arc<dyn InvocationLifecycle>
-            }))
+            Ok(wants.map(|wants| Arc::new(JsInvocation { mailbox, wants }) as Arc<dyn InvocationLifecycle>))
         })
     }
 
@@ -182,7 +193,7 @@ impl JsInvocation {
         arguments: &str,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<T>> {
-        step(&self.mailbox, format!("\"{name}\",{},{arguments}", quoted(&self.call_id)), cancel)
+        step(&self.mailbox, format!("\"{name}\",{},{arguments}", self.wants.observer), cancel)
     }
 }
 
@@ -190,7 +201,7 @@ impl InvocationLifecycle for JsInvocation {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<Option<String>>> {
         if !self.wants.requested {

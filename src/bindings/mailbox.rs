@@ -24,6 +24,7 @@ mod entry {
     pub const DONE: u8 = 2;
     pub const READY: u8 = 3;
     pub const LOG: u8 = 4;
+    pub const FORGET: u8 = 5;
 }
 
 /// What a callback gave back.
@@ -200,6 +201,13 @@ impl Mailbox {
     pub fn events_ready(self: &Arc<Self>) {
         self.post(|text| {
             let _ = write!(text, "[{}]", entry::READY);
+        });
+    }
+
+    /// Tells the facade that nobody will name this observer of a tool call again.
+    pub fn forget(self: &Arc<Self>, observer: u32) {
+        self.post(|text| {
+            let _ = write!(text, "[{},{observer}]", entry::FORGET);
         });
     }
 

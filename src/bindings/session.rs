@@ -34,6 +34,8 @@ use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Ses
 const INLINE_BUDGET: u32 = 32;
 /// Polls one answer may use.
 const INLINE_POLLS: u32 = 4;
+/// Answers of more than this are processed by the runtime: they are work that the JavaScript thread should not do.
+const INLINE_BYTES: usize = 256 * 1024;
 /// First element of the scratch array when the stream is over.
 const ENDED: u32 = u32::MAX;
 
@@ -96,6 +98,7 @@ struct Wiring {
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
 /// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
+#[allow(clippy::too_many_arguments, reason = "texts and handles; N-API knows no record of handles")]
 pub fn open_session(
     env: &External<NativeEnv>,
     wiring: String,
@@ -335,29 +338,49 @@ pub fn close(handle: &External<NativeSession>, operation: u32) -> napi::Result<b
 /// the facade has to drain now.
 #[napi(catch_unwind)]
 pub fn settle(handle: &External<NativeSession>, call: u32, kind: u32, text: String) -> bool {
-    let answer = match kind {
+    settle_together(handle, text.len(), 1, || {
+        handle.mailbox.settle(call, answer(kind, text));
+    })
+}
+
+/// Settles several calls at once: `heads` holds the number and the kind of each, `texts` their texts. The request goes on
+/// once for all of them. `true` when the facade has to drain now.
+#[napi(catch_unwind)]
+pub fn settle_all(handle: &External<NativeSession>, heads: Vec<u32>, texts: Vec<String>) -> bool {
+    let (bytes, count) = (texts.iter().map(String::len).sum(), texts.len());
+    settle_together(handle, bytes, count, || {
+        for (head, text) in heads.chunks_exact(2).zip(texts) {
+            handle.mailbox.settle(head[0], answer(head[1], text));
+        }
+    })
+}
+
+fn answer(kind: u32, text: String) -> Answer {
+    match kind {
         0 => Answer::Json(text),
         1 => Answer::Text(text),
         _ => Answer::Thrown(serde_json::from_str(&text).unwrap_or_default()),
-    };
-    let mailbox = &handle.mailbox;
-    let budget = handle.inline_left.load(Ordering::Relaxed).min(INLINE_POLLS);
-    let alone = mailbox.waiting_calls() == 1;
-    let task = handle.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match task.filter(|_| alone && budget > 0) {
-        None => {
-            mailbox.settle(call, answer);
-            false
-        }
-        Some(task) => {
-            let held = mailbox.env().hold_wake();
-            let used = task.poll_after(budget, || {
-                mailbox.settle(call, answer);
-            });
-            handle.inline_left.fetch_sub(used.min(budget), Ordering::Relaxed);
-            held && mailbox.env().release_wake()
-        }
     }
+}
+
+/// Answers calls and lets the request go on: right here when nothing else is waited for, else on the runtime.
+fn settle_together(handle: &NativeSession, bytes: usize, count: usize, settle: impl FnOnce()) -> bool {
+    let mailbox = &handle.mailbox;
+    let Some(task) = handle.task.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
+        settle();
+        return false;
+    };
+    let whole = mailbox.waiting_calls() == count && bytes <= INLINE_BYTES;
+    let budget = if whole { handle.inline_left.load(Ordering::Relaxed).min(INLINE_POLLS) } else { 0 };
+    if budget == 0 {
+        // Without a poll in place, but with one wake for all of them.
+        task.poll_after(0, settle);
+        return false;
+    }
+    let held = mailbox.env().hold_wake();
+    let used = task.poll_after(budget, settle);
+    handle.inline_left.fetch_sub(used.min(budget), Ordering::Relaxed);
+    held && mailbox.env().release_wake()
 }
 
 /// The environment was woken: the Session may be polled in place again.

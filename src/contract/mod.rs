@@ -5,6 +5,7 @@ mod behavior;
 mod catalog;
 mod context;
 mod effects;
+mod input;
 mod lease;
 mod result;
 mod spec;
@@ -18,6 +19,7 @@ pub use effects::{
     ContextPatch, MalformedEffect, ModelOverride, PatchScope, PromptHook, RuntimePatch, SkillInfo, ToolDiscovery,
     ToolEffect, ToolPolicy, ToolSelector,
 };
+pub use input::Input;
 pub use lease::ExecutionLease;
 pub use result::{Display, Metadata, ModelContent, ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 pub use spec::{Exposure, ExposureMode, SourceInfo, SourceKind, ToolDescription, ToolSpec, TrustLevel};

@@ -1,7 +1,9 @@
 //! The tool trait: typed for authors of built-in tools, erased for the registry and the pipeline.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,36 +11,47 @@ use serde_json::{Map, Value};
 
 use super::behavior::Behavior;
 use super::context::{PrepareContext, ToolContext};
+use super::input::Input;
 use super::result::{ToolError, ToolErrorType, ToolFailure, ToolOutcome, ToolSuccess};
 use super::spec::ToolSpec;
 
-/// Arguments of a call: the parsed object, and the model's own text for as long as nothing rewrote it.
+/// Arguments of a call, and what a typed tool has made of them.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    /// The parsed object.
-    pub object: Map<String, Value>,
-    /// Text that equals `object`; `None` after a rewrite.
-    pub text: Option<String>,
+    /// The object, with the model's own text for as long as nothing rewrote it.
+    pub object: Input,
+    /// The parameters of the tool, from preparing to executing; gone with a rewrite.
+    params: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Arguments {
+    /// Arguments as they came.
+    pub fn new(object: Input) -> Self {
+        Self { object, params: None }
+    }
+
     /// Arguments that were built here rather than sent as text.
     pub fn from_object(object: Map<String, Value>) -> Self {
-        Self { object, text: None }
+        Self::new(object.into())
     }
 
     /// JSON text of the arguments.
     pub fn to_json(&self) -> String {
-        match &self.text {
-            Some(text) => text.clone(),
-            None => serde_json::to_string(&self.object).unwrap_or_else(|_| "{}".to_owned()),
-        }
+        self.object.to_json()
     }
 
     /// Sets one field.
     pub fn set(&mut self, key: &str, value: Value) {
-        self.object.insert(key.to_owned(), value);
-        self.text = None;
+        self.object.set(key, value);
+        self.params = None;
+    }
+
+    /// The parameters as a type: those that were parsed before, if they are of this type.
+    fn take_params<P: DeserializeOwned + Send + Sync + 'static>(&mut self) -> Result<P, ToolFailure> {
+        match self.params.take().and_then(|params| params.downcast::<P>().ok()).and_then(Arc::into_inner) {
+            Some(params) => Ok(params),
+            None => parse(&self.object),
+        }
     }
 }
 
@@ -69,7 +82,7 @@ pub struct Subject {
 /// future must release everything it holds.
 pub trait Tool: Send + Sync + 'static {
     /// Arguments as a type.
-    type Params: DeserializeOwned + Send + Sync;
+    type Params: DeserializeOwned + Send + Sync + 'static;
 
     /// The declaration.
     fn spec(&self) -> &ToolSpec;
@@ -200,7 +213,7 @@ impl<T: Tool> AnyTool for T {
         cx: &'a PrepareContext,
     ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
         Box::pin(async move {
-            let mut params: T::Params = parse(&arguments)?;
+            let mut params: T::Params = parse(&arguments.object)?;
             let rewrites = Tool::prepare(self, &params, cx).await?;
             let mut given_paths = Vec::new();
             if !rewrites.is_empty() {
@@ -209,24 +222,25 @@ impl<T: Tool> AnyTool for T {
                 for (key, value) in rewrites {
                     arguments.set(key, value);
                 }
-                params = parse(&arguments)?;
+                params = parse(&arguments.object)?;
             }
             let behavior = resolved(self, &params);
             let subject = Subject { given_paths, ..self.subject(&params) };
+            arguments.params = Some(Arc::new(params));
             Ok(Prepared { behavior, subject, arguments })
         })
     }
 
     fn behavior_of(&self, arguments: &Arguments) -> Behavior {
-        match parse(arguments) {
+        match parse(&arguments.object) {
             Ok(params) => resolved(self, &params),
             Err(_) => Tool::spec(self).behavior.unknown(),
         }
     }
 
-    fn execute(&self, arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
+    fn execute(&self, mut arguments: Arguments, cx: ToolContext) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
-            match parse(&arguments) {
+            match arguments.take_params() {
                 Ok(params) => Tool::execute(self, params, cx).await.into(),
                 Err(failure) => ToolOutcome::Error(failure),
             }
@@ -244,11 +258,42 @@ fn resolved<T: Tool>(tool: &T, params: &T::Params) -> Behavior {
     declared.narrowed(said.ok())
 }
 
-fn parse<P: DeserializeOwned>(arguments: &Arguments) -> Result<P, ToolFailure> {
-    serde_json::from_value(Value::Object(arguments.object.clone())).map_err(|error| {
+fn parse<P: DeserializeOwned>(input: &Input) -> Result<P, ToolFailure> {
+    let parsed = match input.unread() {
+        Some(text) => serde_json::from_str(text),
+        None => P::deserialize(input.object()),
+    };
+    // JSON Schema takes `5.0` for an integer, Rust does not.
+    let parsed = parsed.or_else(|error| match with_integers(input.object()) {
+        Some(object) => P::deserialize(&object).map_err(|_| error),
+        None => Err(error),
+    });
+    parsed.map_err(|error| {
         ToolFailure::from(
             ToolError::new(ToolErrorType::ValidationError, format!("arguments do not fit the tool: {error}"))
                 .with_code("TOOL_VALIDATION_ERROR"),
         )
     })
+}
+
+/// The object with its whole numbers as integers; `None` where they are already.
+fn with_integers(object: &Map<String, Value>) -> Option<Map<String, Value>> {
+    /// Beyond it, doubles are whole because they cannot be anything else.
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    fn convert(value: &mut Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter_mut().fold(false, |changed, item| convert(item) | changed),
+            Value::Object(object) => object.values_mut().fold(false, |changed, item| convert(item) | changed),
+            Value::Number(number) if number.is_f64() => match number.as_f64() {
+                Some(whole) if whole.fract() == 0.0 && whole.abs() <= EXACT => {
+                    *number = (whole as i64).into();
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+    let mut object = object.clone();
+    object.values_mut().fold(false, |changed, value| convert(value) | changed).then_some(object)
 }

@@ -4,13 +4,23 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::contract::Input;
+
 /// Values of parameters that name paths by convention: `path`, `file`, `directory`, `*_path`, `*Path`, and the arrays
 /// `paths` and `files`; at any depth, in the order they stand, each once.
-pub fn argument_paths(arguments: &Map<String, Value>) -> Vec<String> {
+pub fn argument_paths(arguments: &Input) -> Vec<String> {
+    // Most inputs name no path, which their text tells. An escaped key could hide one from this look.
+    let plain = |text: &str| !text.contains('\\') && !KEY_ENDS.iter().any(|end| text.contains(end));
+    if arguments.unread().is_some_and(plain) {
+        return Vec::new();
+    }
     let mut found = Found::default();
     found.look_into(arguments);
     found.paths
 }
+
+/// How the keys end that [`Found`] looks for.
+const KEY_ENDS: [&str; 6] = ["path\"", "Path\"", "file\"", "directory\"", "paths\"", "files\""];
 
 #[derive(Default)]
 struct Found {
@@ -66,7 +76,25 @@ mod tests {
             "move": {"from": {"path": "/w/f"}, "to": {"directory": "/w/g", "path": 7}},
             "edits": [{"file_path": "/w/h"}, [{"files": ["/w/i"]}]],
         });
-        let found = argument_paths(arguments.as_object().unwrap());
+        let found = argument_paths(&arguments.as_object().unwrap().clone().into());
         assert_eq!(found, ["/w/b", "/w/a", "/w/c", "/w/d", "/w/e", "/w/f", "/w/g", "/w/h", "/w/i"]);
+    }
+
+    #[test]
+    fn a_key_cannot_hide_behind_its_spelling() {
+        let schema = crate::schema::Schema::compile(r#"{"type":"object"}"#).unwrap();
+        for (text, expected) in [
+            (r#"{"path":"/w/a"}"#, vec!["/w/a"]),
+            (r#"{"p\u0061th":"/w/a"}"#, vec!["/w/a"]),
+            (r#"{"deep":{"list":[{"\u0066iles":["/w/a"]}]}}"#, vec!["/w/a"]),
+            (r#"{ "file_path" : "/w/a" }"#, vec!["/w/a"]),
+            (r#"{"n":1,"text":"a path"}"#, vec![]),
+        ] {
+            let input = match schema.matches(text) {
+                Some(matched) => Input::matched(text, matched),
+                None => serde_json::from_str::<Map<String, Value>>(text).unwrap().into(),
+            };
+            assert_eq!(argument_paths(&input), expected, "{text}");
+        }
     }
 }

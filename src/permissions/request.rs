@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::places::Place;
-use crate::contract::{BoxFuture, PermissionMode, SideEffect, ToolKind};
+use crate::contract::{BoxFuture, Input, PermissionMode, SideEffect, ToolKind};
 use crate::error::Result;
 use crate::host::CancelToken;
 use crate::model::PermissionRequestId;
@@ -71,7 +71,7 @@ pub struct PermissionRequest {
     pub tool_name: String,
     /// Validated input.
     #[serde(default)]
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// Mode of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
@@ -161,7 +161,7 @@ pub struct ConfirmationRequest {
     /// Tool name.
     pub tool_name: String,
     /// Input as it would run.
-    pub args: Map<String, Value>,
+    pub args: Input,
     /// Headline.
     pub title: String,
     /// What will happen and why it is asked.

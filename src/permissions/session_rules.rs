@@ -216,7 +216,7 @@ impl Approval {
         let signature = request.signature().to_owned();
         let arguments = (signature == request.tool_name).then(|| {
             let mut hash = Sha256::new();
-            digest(&Value::Object(request.input.clone()), &mut hash);
+            digest(&Value::Object(request.input.object().clone()), &mut hash);
             hash.finalize().into()
         });
         Self { tool: request.tool_name.clone(), signature, arguments }

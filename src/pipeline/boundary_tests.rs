@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::tests::*;
 use super::*;
 use crate::contract::{
-    AnyTool, Behavior, BoxFuture, InterruptBehavior, PrepareContext, Prepared, SideEffect, SourceInfo, Subject,
+    AnyTool, Behavior, BoxFuture, Input, InterruptBehavior, PrepareContext, Prepared, SideEffect, SourceInfo, Subject,
     ToolContext, ToolError, ToolErrorType, ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
 };
 use crate::error::{Error, ErrorCode};
@@ -14,7 +14,7 @@ use crate::host::CancelReason;
 use crate::permissions::{Confirmation, ConfirmationRequest, PermissionDecision};
 use crate::registry::RegistryBuilder;
 use crate::schema::Schema;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// An observer that notes every boundary, and rejects or never answers the one it was told to.
@@ -22,11 +22,13 @@ struct Observer {
     log: Arc<Log>,
     rejects: Option<&'static str>,
     hangs: Option<&'static str>,
+    /// Takes two seconds.
+    slow: Option<&'static str>,
 }
 
 impl Observer {
     fn new(log: &Arc<Log>) -> Self {
-        Self { log: Arc::clone(log), rejects: None, hangs: None }
+        Self { log: Arc::clone(log), rejects: None, hangs: None, slow: None }
     }
 
     fn step<T: Send + 'static>(
@@ -40,6 +42,9 @@ impl Observer {
             this.log.note(note);
             if this.hangs == Some(step) {
                 std::future::pending::<()>().await;
+            }
+            if this.slow == Some(step) {
+                tokio::time::sleep(Duration::from_secs(2)).await;
             }
             // The pipeline waits for the end of the step, not for its beginning.
             tokio::task::yield_now().await;
@@ -60,7 +65,7 @@ impl ToolLifecycle for Observing {
         let note = format!(
             "scheduled {} {} {}",
             event.tool_name,
-            Value::Object(event.input),
+            event.input.to_json(),
             serde_json::to_string(&(event.side_effect, event.interrupt_behavior)).unwrap()
         );
         let one: Arc<dyn InvocationLifecycle> = Arc::new(Observing(Arc::clone(&self.0)));
@@ -76,7 +81,7 @@ impl InvocationLifecycle for Observing {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         _: CancelToken,
     ) -> BoxFuture<'static, crate::error::Result<Option<String>>> {
         assert_eq!(&details.args, input);
@@ -93,7 +98,7 @@ impl InvocationLifecycle for Observing {
     }
 
     fn execution_started(&self, event: StartedCall, _: CancelToken) -> BoxFuture<'static, crate::error::Result<()>> {
-        let note = format!("started {} {:?}", Value::Object(event.input), event.side_effect);
+        let note = format!("started {} {:?}", event.input.to_json(), event.side_effect);
         self.0.step("started", note, ())
     }
 }
@@ -260,6 +265,43 @@ async fn an_observer_that_hangs_holds_an_aborted_request_for_the_grace_and_then_
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_abort_while_a_step_is_stored_lets_no_step_overtake_it_and_runs_nothing() {
+    for (slow, expected) in [
+        ("scheduled", vec!["scheduled stored"]),
+        ("requested", vec!["scheduled stored", "requested stored", "resolved stored", "settled stored"]),
+        (
+            "started",
+            vec!["scheduled stored", "requested stored", "resolved stored", "started stored", "settled stored"],
+        ),
+    ] {
+        let log = Arc::new(Log::default());
+        let observer = Observer { slow: Some(slow), ..Observer::new(&log) };
+        let pipeline = asked(&log, Deed::Answers("done".into()))
+            .confirmed(yes)
+            .build()
+            .with_lifecycle(Arc::new(Observing(Arc::new(observer))));
+        let cx = context(YOLO);
+        let call = call("T", "{}");
+        let abort = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            cx.cancel.cancel(CancelReason::Abort);
+        };
+        let (ended, ()) = tokio::join!(observed(&pipeline, &call, &cx), abort);
+        match ended {
+            Ok(report) => assert_eq!(error(&report).0, ToolErrorType::Interrupted, "{slow}"),
+            Err(error) => assert_eq!((error.code, slow), (crate::error::ErrorCode::Abort, "scheduled")),
+        }
+        let log = log.taken();
+        let stored: Vec<_> = log.iter().filter(|step| step.ends_with(" stored")).collect();
+        assert_eq!(stored, expected, "{slow}: {log:?}");
+        assert!(!log.iter().any(|step| step.starts_with("run")), "{slow}: {log:?}");
+        assert_eq!(log.iter().any(|step| step == "resolved Cancel"), slow == "requested", "{log:?}");
+        assert_eq!(log.iter().any(|step| step == "confirm"), slow == "started", "nobody is asked: {log:?}");
+        assert_eq!(pipeline.cleanup().pending().len(), 0, "{slow}");
+    }
+}
+
 /// Middleware that does one thing to every call.
 #[derive(Clone)]
 enum Layer {
@@ -289,8 +331,11 @@ impl ToolMiddleware for Layer {
     fn run(&self, call: MiddlewareCall, core: Arc<CoreCall>) -> BoxFuture<'static, crate::error::Result<ToolOutcome>> {
         let layer = self.clone();
         Box::pin(async move {
-            let request =
-                |arguments: Arguments| CoreRequest { tool_name: call.tool_name.clone(), same_context: true, arguments };
+            let request = |arguments: Arguments| CoreRequest {
+                tool_name: call.tool_name.clone(),
+                same_context: true,
+                arguments: Some(arguments),
+            };
             let through = async |request: CoreRequest| -> crate::error::Result<ToolOutcome> {
                 core.start(request)?;
                 loop {
@@ -303,7 +348,7 @@ impl ToolMiddleware for Layer {
             };
             let given = call.arguments.clone();
             match layer {
-                Layer::Through => through(request(given)).await,
+                Layer::Through => through(CoreRequest { arguments: None, ..request(given) }).await,
                 Layer::Input(Value::Object(object)) => through(request(Arguments::from_object(object))).await,
                 Layer::Input(_) => unreachable!("inputs are objects"),
                 Layer::Renames => through(CoreRequest { tool_name: "Other".into(), ..request(given) }).await,
@@ -570,6 +615,58 @@ async fn a_lost_lease_stops_the_call_wherever_it_is_noticed_and_every_later_one(
     }
     // Before the call, before the tool, after the tool; a result of lost work is not believed.
     assert_eq!(seen, [(0, "lost", false), (1, "lost", false), (2, "lost", true), (3, "done", true)]);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_lost_inside_of_middleware_is_noticed_whoever_answers() {
+    let own = || ToolOutcome::Success(ToolSuccess::new("own"));
+    for (name, layer, looks) in
+        [("answers", Layer::Answers(own()), 2), ("through", Layer::Through, 5), ("instead", Layer::Instead(own()), 5)]
+    {
+        for lost_at in 0..=looks {
+            let log = Arc::new(Log::default());
+            let pipeline = layered(&log, layer.clone(), Deed::Answers("done".into()))
+                .with_lease(Arc::new(Lease { looks: AtomicUsize::new(0), lost_at }));
+            let report = run(&pipeline, &call("T", "{}"), &context(YOLO)).await;
+            assert_eq!(report.outcome.is_error(), lost_at < looks, "{name} {lost_at}: {}", text(&report));
+            assert_eq!(pipeline.terminal_failure().is_some(), lost_at < looks, "{name} {lost_at}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_result_within_middleware_says_which_run_it_is_of() {
+    let own = || ToolOutcome::Success(ToolSuccess::new("own"));
+    for (name, layer, abort) in [
+        ("through", Layer::Through, false),
+        ("answers", Layer::Answers(own()), false),
+        ("instead", Layer::Instead(own()), false),
+        ("renames", Layer::Renames, false),
+        ("leaves", Layer::Leaves, false),
+        ("aborted", Layer::Answers(own()), true),
+    ] {
+        let pipeline = layered(&Arc::default(), layer, Deed::Answers("done".into()));
+        let cx = context(YOLO);
+        if abort {
+            cx.cancel.cancel(CancelReason::Abort);
+        }
+        let mut report = run(&pipeline, &call("T", "{}"), &cx).await;
+        let metadata = report.outcome.metadata_mut();
+        for key in ["executionId", "toolName", "timestamp"] {
+            assert!(metadata.contains_key(key), "{name}: {metadata:?}");
+        }
+    }
+    let pipeline = layered(&Arc::default(), Layer::Hangs, Deed::Answers("done".into()));
+    let cx = context(YOLO);
+    let call = call("T", "{}");
+    let abort = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cx.cancel.cancel(CancelReason::Abort);
+    };
+    let _ = tokio::join!(run(&pipeline, &call, &cx), abort);
+    let mut refused = run(&pipeline, &call, &context(YOLO)).await;
+    assert_eq!(error(&refused).1, "CLEANUP_PENDING");
+    assert!(refused.outcome.metadata_mut().contains_key("executionId"));
 }
 
 #[tokio::test]

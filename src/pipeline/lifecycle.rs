@@ -7,17 +7,19 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::refusal::Refusal;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
-    Arguments, BoxFuture, InterruptBehavior, Prepared, SideEffect, ToolError, ToolErrorType, ToolFailure, ToolOutcome,
+    Arguments, BoxFuture, Input, InterruptBehavior, Prepared, SideEffect, ToolError, ToolErrorType, ToolFailure,
+    ToolOutcome,
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::model::ToolCall;
 use crate::permissions::{ConfirmationRequest, ConfirmationScope};
+use crate::schema;
 
 /// What the cleanup gate calls a callback of the observer.
 const CALLBACK: &str = "a tool lifecycle callback";
@@ -31,9 +33,9 @@ pub struct ScheduledCall {
     /// The name the model called.
     pub tool_name: String,
     /// Arguments as the model sent them.
-    pub model_input: Map<String, Value>,
+    pub model_input: Input,
     /// Arguments the pipeline starts from.
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// What repeating the call may do, as far as its arguments tell; non-idempotent for an unknown tool.
     pub side_effect: SideEffect,
     /// Reaction to steering.
@@ -45,7 +47,7 @@ pub struct ScheduledCall {
 #[serde(rename_all = "camelCase")]
 pub struct StartedCall {
     /// Final arguments.
-    pub input: Map<String, Value>,
+    pub input: Input,
     /// Resolved for them.
     pub side_effect: SideEffect,
 }
@@ -118,7 +120,7 @@ pub trait InvocationLifecycle: Send + Sync {
     fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cancel: CancelToken,
     ) -> BoxFuture<'static, Result<Option<String>>>;
 
@@ -154,21 +156,20 @@ impl Pipeline {
     /// request was cancelled meanwhile.
     pub async fn scheduled(&self, call: &ToolCall, cx: &CallContext) -> Result<Option<Arc<dyn InvocationLifecycle>>> {
         let Some(lifecycle) = &self.lifecycle else { return Ok(None) };
-        let Ok(arguments) = super::validate::parse_arguments(&call.arguments) else { return Ok(None) };
+        let Some(arguments) = self.arguments_of(call) else { return Ok(None) };
         let behavior = self.registry.get(&call.name).map(|tool| tool.tool.behavior_of(&arguments));
         let event = ScheduledCall {
             tool_call_id: call.id.clone(),
             tool_name: call.name.clone(),
-            model_input: arguments.object.clone(),
+            model_input: raw(call, &arguments),
             input: arguments.object,
             side_effect: behavior.map_or(SideEffect::NonIdempotent, |behavior| behavior.side_effect),
             interrupt_behavior: behavior.map_or(InterruptBehavior::Block, |behavior| behavior.interrupt),
         };
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, lifecycle.scheduled(event, cx.cancel.clone())).await
-        {
-            Some(Ok(invocation)) => Ok(invocation),
+        match self.stored(lifecycle.scheduled(event, cx.cancel.clone()), cx).await {
             Some(Err(error)) => Err(failed("scheduling", &call.name, error)),
-            None => Err(Error::new(ErrorCode::Abort, "the request was aborted")),
+            Some(Ok(invocation)) if !cx.cancel.is_cancelled() => Ok(invocation),
+            Some(Ok(_)) | None => Err(Error::new(ErrorCode::Abort, "the request was aborted")),
         }
     }
 
@@ -179,7 +180,7 @@ impl Pipeline {
     /// `TOOL_LIFECYCLE_FAILED`: the result must not be published.
     pub async fn settled(&self, call: &ToolCall, report: &CallReport, cx: &CallContext) -> Result<()> {
         let Some(lifecycle) = &self.lifecycle else { return Ok(()) };
-        if super::validate::parse_arguments(&call.arguments).is_err() {
+        if self.arguments_of(call).is_none() {
             return Ok(());
         }
         let event = SettledCall { tool_call_id: &call.id, tool_name: &call.name, result: &report.outcome };
@@ -187,34 +188,44 @@ impl Pipeline {
         self.unhurried(work, cx).await.map_err(|error| failed("the result", &call.name, error))
     }
 
-    /// A boundary that has to be stored although the request may be over. What takes longer than cleaning up may take
-    /// goes on behind the cleanup gate and counts as not stored.
-    async fn unhurried(&self, mut work: BoxFuture<'static, Result<()>>, cx: &CallContext) -> Result<()> {
+    /// Waits for a boundary; a cancelled request waits for as long as cleaning up may take, so that no step of a call is
+    /// stored after the next one. What takes longer goes on behind the cleanup gate; `None` stands for it.
+    async fn stored<T: Send + 'static>(
+        &self,
+        mut work: BoxFuture<'static, Result<T>>,
+        cx: &CallContext,
+    ) -> Option<Result<T>> {
         let late = async {
             cx.cancel.cancelled().await;
             tokio::time::sleep(CLEANUP_GRACE).await;
         };
         tokio::select! {
             biased;
-            stored = &mut work => stored,
+            stored = &mut work => Some(stored),
             () = late => {
                 self.cleanup.finish_in_background(CALLBACK, &self.tasks, async move { drop(work.await) });
-                Err(Error::new(ErrorCode::SessionBusy, "the callback did not settle after the request was cancelled"))
+                None
             }
         }
+    }
+
+    /// The same for a boundary that has to be stored although the request may be over.
+    async fn unhurried(&self, work: BoxFuture<'static, Result<()>>, cx: &CallContext) -> Result<()> {
+        let late = || Error::new(ErrorCode::SessionBusy, "the callback did not settle after the request was cancelled");
+        self.stored(work, cx).await.unwrap_or_else(|| Err(late()))
     }
 
     /// Before a person is asked: the id of the question, where the observer gave one.
     pub(super) async fn permission_requested(
         &self,
         details: &ConfirmationRequest,
-        input: &Map<String, Value>,
+        input: &Input,
         cx: &CallContext,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> std::result::Result<Option<String>, Refusal> {
         let Some(invocation) = invocation else { return Ok(None) };
         let work = invocation.permission_requested(details, input, cx.cancel.clone());
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, work).await {
+        match self.stored(work, cx).await {
             Some(Ok(id)) => Ok(id),
             Some(Err(error)) => Err(refused("the permission request", &error)),
             None => Err(Refusal::cancelled(&cx.cancel)),
@@ -262,17 +273,29 @@ impl Pipeline {
 
     async fn started(
         &self,
-        input: Map<String, Value>,
+        input: Input,
         side_effect: SideEffect,
         cx: &CallContext,
         invocation: &Arc<dyn InvocationLifecycle>,
     ) -> std::result::Result<(), Refusal> {
         let work = invocation.execution_started(StartedCall { input, side_effect }, cx.cancel.clone());
-        match self.cleanup.race(CALLBACK, &self.tasks, &cx.cancel, work).await {
-            Some(Ok(())) => Ok(()),
+        match self.stored(work, cx).await {
             Some(Err(error)) => Err(refused("the start of the tool", &error)),
-            None => Err(Refusal::cancelled(&cx.cancel)),
+            Some(Ok(())) if !cx.cancel.is_cancelled() => Ok(()),
+            // A tool that was stored as started and did not run is no harm; the other way round is.
+            Some(Ok(())) | None => Err(Refusal::cancelled(&cx.cancel)),
         }
+    }
+}
+
+/// The arguments as the model sent them, where they were repaired.
+fn raw(call: &ToolCall, arguments: &Arguments) -> Input {
+    if arguments.object.text().is_some() {
+        return arguments.object.clone();
+    }
+    match schema::read(&call.arguments) {
+        Ok(Value::Object(object)) => Input::parsed(&call.arguments, object),
+        _ => arguments.object.clone(),
     }
 }
 

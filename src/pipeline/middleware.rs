@@ -57,8 +57,8 @@ pub struct CoreRequest {
     pub tool_name: String,
     /// Whether the context is the very object the middleware was given.
     pub same_context: bool,
-    /// The input, changed or not.
-    pub arguments: Arguments,
+    /// The changed input; `None` where it is the very object the middleware was given, and so the model's own text.
+    pub arguments: Option<Arguments>,
 }
 
 /// One step of a core.
@@ -75,6 +75,8 @@ struct CoreState {
     asked: bool,
     violation: Option<String>,
     outcome: Option<ToolOutcome>,
+    /// The middleware was given the outcome.
+    seen: bool,
 }
 
 /// The core of one call, as its middleware sees it.
@@ -82,9 +84,11 @@ pub struct CoreCall {
     name: String,
     interrupt_changes: Box<dyn Fn(&Arguments) -> bool + Send + Sync>,
     state: Mutex<CoreState>,
-    start: mpsc::UnboundedSender<Arguments>,
+    start: mpsc::UnboundedSender<Option<Arguments>>,
     steps: AsyncMutex<mpsc::Receiver<ToolYield>>,
     done: CancelToken,
+    /// The middleware is over: its steps are taken by the pipeline.
+    left: CancelToken,
 }
 
 impl CoreCall {
@@ -104,7 +108,7 @@ impl CoreCall {
             Some(format!("toolName may not be changed (from {} to {})", self.name, request.tool_name))
         } else if !request.same_context {
             Some("context may not be replaced".to_owned())
-        } else if (self.interrupt_changes)(&request.arguments) {
+        } else if request.arguments.as_ref().is_some_and(&self.interrupt_changes) {
             Some("the changed input would change how the call reacts to an interruption".to_owned())
         } else {
             None
@@ -122,19 +126,47 @@ impl CoreCall {
 
     /// The next thing the core says; `None` when it was not started or its end was taken before the call was over.
     pub async fn next(&self) -> Option<CoreStep> {
-        let mut steps = self.steps.lock().await;
-        let item = tokio::select! {
-            biased;
-            item = steps.recv() => item,
-            () = self.done.cancelled() => steps.try_recv().ok(),
-        };
-        match item {
+        match self.take(&self.done, &self.left).await {
             Some(item) => Some(CoreStep::Yield(item)),
             None => {
                 self.done.cancelled().await;
-                self.lock().outcome.clone().map(CoreStep::Done)
+                let mut state = self.lock();
+                state.seen = state.outcome.is_some();
+                state.outcome.clone().map(CoreStep::Done)
             }
         }
+    }
+
+    /// The next yield, until `end`, from when on only those that are there count, or until `left`.
+    ///
+    /// Whoever is asked to let go does so at once: a middleware may leave while a step it asked for is under way.
+    async fn take(&self, end: &CancelToken, left: &CancelToken) -> Option<ToolYield> {
+        let taking = async {
+            let mut steps = self.steps.lock().await;
+            tokio::select! {
+                biased;
+                item = steps.recv() => item,
+                () = end.cancelled() => steps.try_recv().ok(),
+            }
+        };
+        left.run_until(taking).await.flatten()
+    }
+
+    /// Publishes what the core still says until `work` is done. Nothing that was said is lost, and nothing overtakes.
+    async fn publishing<T>(&self, work: impl Future<Output = T>, outer: &dyn YieldSink) -> T {
+        self.left.cancel(CancelReason::Gone);
+        let (end, never) = (CancelToken::new(), CancelToken::new());
+        let work = async {
+            let answer = work.await;
+            end.cancel(CancelReason::Gone);
+            answer
+        };
+        let publish = async {
+            while let Some(item) = self.take(&end, &never).await {
+                outer.emit(item).await;
+            }
+        };
+        tokio::join!(work, publish).0
     }
 
     fn finish(&self, outcome: Option<ToolOutcome>) {
@@ -146,29 +178,24 @@ impl CoreCall {
 /// Yields of a core on their way to its middleware.
 struct CoreYields {
     steps: mpsc::Sender<ToolYield>,
-    /// Where they go once no middleware takes them any more.
-    outer: Arc<dyn YieldSink>,
-    /// The middleware is over.
-    left: CancelToken,
+    over: CancelToken,
 }
 
 impl YieldSink for CoreYields {
-    // What the middleware takes counts when it hands it on.
-    fn admit(&self, item: &ToolYield) -> Result<()> {
-        if self.left.is_cancelled() { self.outer.admit(item) } else { Ok(()) }
-    }
-
     fn emit(&self, item: ToolYield) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
-            if self.left.is_cancelled() {
-                return self.outer.emit(item).await;
-            }
-            let place = self.left.run_until(self.steps.reserve()).await;
-            match place {
-                Some(Ok(place)) => place.send(item),
-                Some(Err(_)) | None => self.outer.emit(item).await,
-            }
+            // What is said after the call has no place any more.
+            let _ = self.over.run_until(self.steps.send(item)).await;
         })
+    }
+}
+
+/// The end of a call, however it ends.
+struct Over(CancelToken);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.cancel(CancelReason::Gone);
     }
 }
 
@@ -203,9 +230,10 @@ impl Pipeline {
             start,
             steps: AsyncMutex::new(taken),
             done: CancelToken::new(),
+            left: CancelToken::new(),
         });
-        let left = CancelToken::new();
-        let sink = Arc::new(CoreYields { steps, outer: Arc::clone(&yields), left: left.clone() });
+        let over = Over(CancelToken::new());
+        let sink: Arc<dyn YieldSink> = Arc::new(CoreYields { steps, over: over.0.clone() });
         let request = MiddlewareCall {
             tool_name: call.name.clone(),
             arguments: arguments.clone(),
@@ -215,6 +243,10 @@ impl Pipeline {
             yields: Arc::clone(&yields),
             cancel: cx.cancel.clone(),
         };
+        let run = |changed: Option<Arguments>| -> BoxFuture<'_, CallReport> {
+            let arguments = changed.unwrap_or_else(|| arguments.clone());
+            Box::pin(self.core(call, Some(arguments), cx, Arc::clone(&sink), invocation))
+        };
         let mut layers = middleware.run(request, Arc::clone(&core));
         let mut running: Option<BoxFuture<'_, CallReport>> = None;
         let mut report: Option<CallReport> = None;
@@ -223,10 +255,7 @@ impl Pipeline {
         let answer = loop {
             tokio::select! {
                 biased;
-                Some(arguments) = started.recv(), if running.is_none() && report.is_none() => {
-                    let sink: Arc<dyn YieldSink> = sink.clone();
-                    running = Some(Box::pin(self.core(call, Some(arguments), cx, sink, invocation)));
-                }
+                Some(changed) = started.recv(), if running.is_none() && report.is_none() => running = Some(run(changed)),
                 ended = poll(&mut running) => {
                     running = None;
                     core.finish(Some(ended.outcome.clone()));
@@ -240,70 +269,66 @@ impl Pipeline {
             // The core has ended long since: it is bounded by itself. The layers around it did not hear the signal.
             self.cleanup.finish_in_background("a tool middleware", &self.tasks, async move { drop(layers.await) });
             core.finish(None);
-            return report.unwrap_or_else(|| self.cancelled_report(call, cx));
+            if let Some(report) = report {
+                return report;
+            }
+            let mut cancelled = self.cancelled_report(call, cx);
+            self.settle(call, cx, &mut cancelled).await;
+            return cancelled;
         };
         if running.is_none()
             && report.is_none()
-            && let Ok(arguments) = started.try_recv()
+            && let Ok(changed) = started.try_recv()
         {
             // It asked for the core and left in the same breath.
-            let sink: Arc<dyn YieldSink> = sink.clone();
-            running = Some(Box::pin(self.core(call, Some(arguments), cx, sink, invocation)));
+            running = Some(run(changed));
         }
-        let unfinished = running.is_some();
-        if let Some(running) = running {
-            left.cancel(CancelReason::Gone);
-            report = Some(self.drained(&core, running, &*yields).await);
+        // How far the core got is nothing that anybody can rely on: what counts is whether its end was awaited.
+        let unfinished = (running.is_some() || report.is_some()) && !core.lock().seen;
+        match running {
+            Some(running) => report = Some(core.publishing(running, &*yields).await),
+            None if unfinished => core.publishing(std::future::ready(()), &*yields).await,
+            None => {}
         }
         core.finish(report.as_ref().map(|report| report.outcome.clone()));
         let violation = core.lock().violation.clone();
         let cancelled = cx.cancel.is_cancelled();
-        match decide(report.as_ref().map(|report| &report.outcome), unfinished, answer, violation, cancelled) {
-            Verdict::Core => report.unwrap_or_else(|| self.cancelled_report(call, cx)),
-            Verdict::Cancelled => self.cancelled_report(call, cx),
-            Verdict::Own(outcome) => {
-                let mut own = match report {
-                    Some(report) => CallReport { outcome, ..report },
-                    None => {
-                        // Nothing ran, but from here on the model believes that it did.
-                        if matches!(outcome, ToolOutcome::Success(_))
-                            && let Err(refusal) = self.answered(call, &arguments, cx, invocation).await
-                        {
-                            return CallReport::refused(refusal, call.arguments.clone());
-                        }
-                        CallReport {
-                            outcome,
-                            input: call.arguments.clone(),
-                            duration: Duration::ZERO,
-                            exit_loop: false,
-                        }
-                    }
-                };
-                self.settle(call, cx, &mut own).await;
-                own
-            }
-        }
+        let verdict = decide(report.as_ref().map(|report| &report.outcome), unfinished, answer, violation, cancelled);
+        let mut own = match (verdict, report) {
+            (Verdict::Core, Some(report)) => return report,
+            (Verdict::Core | Verdict::Cancelled, _) => self.cancelled_report(call, cx),
+            (Verdict::Own(outcome), Some(mut report)) => match self.may_act(cx).await {
+                Ok(()) => {
+                    self.settle_again(call, cx, &mut report, *outcome).await;
+                    return report;
+                }
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+            },
+            (Verdict::Own(outcome), None) => match self.in_place(*outcome, call, &arguments, cx, invocation).await {
+                Ok(report) => report,
+                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+            },
+        };
+        self.settle(call, cx, &mut own).await;
+        own
     }
 
-    /// Runs a core to its end whose middleware is gone; what it still says is published.
-    async fn drained(
+    /// An answer in the place of a call that did not run.
+    async fn in_place(
         &self,
-        core: &CoreCall,
-        mut running: BoxFuture<'_, CallReport>,
-        outer: &dyn YieldSink,
-    ) -> CallReport {
-        let mut steps = core.steps.lock().await;
-        let report = loop {
-            tokio::select! {
-                biased;
-                Some(item) = steps.recv() => outer.emit(item).await,
-                report = &mut running => break report,
-            }
-        };
-        while let Ok(item) = steps.try_recv() {
-            outer.emit(item).await;
+        outcome: ToolOutcome,
+        call: &ToolCall,
+        arguments: &Arguments,
+        cx: &CallContext,
+        invocation: Option<&Arc<dyn InvocationLifecycle>>,
+    ) -> std::result::Result<CallReport, Refusal> {
+        // The same as around a call that runs: nothing counts that somebody else has taken over.
+        self.may_act(cx).await?;
+        if matches!(outcome, ToolOutcome::Success(_)) {
+            // Nothing ran, but from here on the model believes that it did.
+            self.answered(call, arguments, cx, invocation).await?;
         }
-        report
+        Ok(CallReport { outcome, input: call.arguments.clone(), duration: Duration::ZERO, exit_loop: false })
     }
 
     fn cancelled_report(&self, call: &ToolCall, cx: &CallContext) -> CallReport {
@@ -329,13 +354,13 @@ enum Verdict {
     /// The core's.
     Core,
     /// The middleware's.
-    Own(ToolOutcome),
+    Own(Box<ToolOutcome>),
     /// Nobody's: the request was cancelled first.
     Cancelled,
 }
 
 /// Decides whose result counts. `core` is how the core ended, if it was started; `unfinished` says that the middleware
-/// answered before it had ended.
+/// answered without having seen its end.
 fn decide(
     core: Option<&ToolOutcome>,
     unfinished: bool,
@@ -352,12 +377,16 @@ fn decide(
         return Verdict::Cancelled;
     }
     match (violation, answer) {
-        (Some(violation), _) => Verdict::Own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
-        (None, Ok(outcome)) => Verdict::Own(outcome),
+        (Some(violation), _) => own(failed(&Error::new(ErrorCode::ToolMiddlewareFailed, violation))),
+        (None, Ok(outcome)) => own(outcome),
         // A failing core explains more than what its middleware made of it.
         (None, Err(_)) if core.is_some_and(ToolOutcome::is_error) => Verdict::Core,
-        (None, Err(error)) => Verdict::Own(failed(&error)),
+        (None, Err(error)) => own(failed(&error)),
     }
+}
+
+fn own(outcome: ToolOutcome) -> Verdict {
+    Verdict::Own(Box::new(outcome))
 }
 
 fn answer_is_no_error(answer: &Result<ToolOutcome>) -> bool {

@@ -247,11 +247,16 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
         if let Some(middleware) = &self.middleware
-            && let Ok(arguments) = validate::parse_arguments(&call.arguments)
+            && let Some(arguments) = self.arguments_of(call)
         {
             return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
-                Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
+                Err(refusal) => {
+                    let mut refused = CallReport::refused(refusal, call.arguments.clone());
+                    self.settle(call, cx, &mut refused).await;
+                    self.after_tool(call, cx, &mut refused).await;
+                    refused
+                }
             };
         }
         // What is no invocation has nothing to be wrapped.

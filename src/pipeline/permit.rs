@@ -294,7 +294,11 @@ impl Pipeline {
         }
         let (port, cancel) = (Arc::clone(port), cx.cancel.clone());
         let ask = Box::pin(async move { port.confirm(&details, &cancel).await });
-        let answer = self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await;
+        // Nobody is asked for a request that ended while the question was stored; its end is stored all the same.
+        let answer = match cx.cancel.is_cancelled() {
+            true => None,
+            false => self.cleanup.race("a confirmation callback", &self.tasks, &cx.cancel, ask).await,
+        };
         if let Some(permission_request_id) = id {
             let (decision, reason, scope) = match &answer {
                 None => (QuestionEnd::Cancel, None, None),

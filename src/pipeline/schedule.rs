@@ -41,8 +41,9 @@ impl Pipeline {
 }
 
 fn file_of(prepared: &Prepared) -> Option<&str> {
-    let object = &prepared.arguments.object;
-    ["file_path", "notebook_path"].iter().find_map(|key| object.get(*key)).and_then(|value| value.as_str())
+    let input = &prepared.arguments.object;
+    let key = ["file_path", "notebook_path"].into_iter().find(|key| input.has_key(|one| one == *key))?;
+    input.text_of(key)
 }
 
 fn queue_full(waiting: usize) -> Refusal {

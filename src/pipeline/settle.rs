@@ -32,6 +32,22 @@ pub(super) fn supersede(report: &mut CallReport, mut failure: ToolFailure) {
 }
 
 impl Pipeline {
+    /// Another outcome in the place of a settled one, of the same run.
+    pub(super) async fn settle_again(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        report: &mut CallReport,
+        outcome: ToolOutcome,
+    ) {
+        let run = report.outcome.metadata_mut().remove(EXECUTION_ID);
+        report.outcome = outcome;
+        self.settle(call, cx, report).await;
+        if let Some(run) = run {
+            report.outcome.metadata_mut().insert(EXECUTION_ID.into(), run);
+        }
+    }
+
     pub(super) async fn settle(&self, call: &ToolCall, cx: &CallContext, report: &mut CallReport) {
         self.refuse_oversized(call, report);
         let limit = self.registry.get(&call.name).and_then(|tool| tool.spec().max_result_chars);

@@ -77,7 +77,7 @@ impl Pipeline {
             return;
         }
         let name = self.registry.get(&call.name).map_or_else(|| call.name.clone(), |tool| tool.spec().name.to_string());
-        let input = match serde_json::from_str(&report.input) {
+        let input = match crate::schema::read(&report.input) {
             Ok(Value::Object(object)) => object,
             _ => Map::new(),
         };

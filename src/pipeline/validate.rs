@@ -8,9 +8,11 @@ use super::invoke::contained;
 use super::refusal::Refusal;
 use super::resolve::Resolved;
 use super::{CallContext, Pipeline};
-use crate::contract::{Arguments, PrepareContext, Prepared, ToolError, ToolErrorType, ToolFailure};
+use crate::contract::{Arguments, Input, PrepareContext, Prepared, ToolError, ToolErrorType, ToolFailure};
+use crate::hooks::HookEvent;
+use crate::model::ToolCall;
 use crate::registry::Registered;
-use crate::schema::{Issue, render_issues};
+use crate::schema::{self, Issue, Schema, render_issues};
 
 /// A call whose arguments match.
 pub(super) struct Validated {
@@ -28,28 +30,58 @@ impl Pipeline {
         cx: &CallContext,
     ) -> Result<Validated, Refusal> {
         let Resolved { call, tool } = resolved;
-        let mut arguments = match given {
-            Some(arguments) => arguments,
-            None => parse_arguments(&call.arguments).map_err(|why| invalid_json(&call.name, &why))?,
+        let spec = tool.spec();
+        let unseen = given.is_none() && !self.hooks.has(HookEvent::PreToolUse);
+        let prepared = match unseen.then(|| spec.schema.matches(&call.arguments)).flatten() {
+            // Nobody looks at the object before the tool, so it is not even made.
+            Some(matched) => {
+                let input = Input::matched(&call.arguments, matched);
+                self.prepare_valid(&tool, Arguments::new(input), cx).await?
+            }
+            None => {
+                let mut arguments = match given {
+                    Some(arguments) => arguments,
+                    None => parse_arguments(&call.arguments, Some(&spec.schema))
+                        .map_err(|why| invalid_json(&call.name, &why))?,
+                };
+                self.before_tool(&spec.name, &mut arguments, cx).await?;
+                self.prepare(&tool, arguments, cx).await?
+            }
         };
-        self.before_tool(&tool.spec().name, &mut arguments, cx).await?;
-        let prepared = self.prepare(&tool, arguments, cx).await?;
         Ok(Validated { tool, call_id: call.id.clone(), prepared })
     }
 
-    /// Schema, defaults and the tool's own checks; used again after each rewrite of the input.
+    /// The arguments of a call as an object, where they are one.
+    pub(super) fn arguments_of(&self, call: &ToolCall) -> Option<Arguments> {
+        let tool = self.registry.get(&call.name);
+        parse_arguments(&call.arguments, tool.map(|tool| &*tool.spec().schema)).ok()
+    }
+
+    /// Schema, defaults and the tool's own checks: once for the input as it came, and once for each rewrite.
     pub(super) async fn prepare(
         &self,
         tool: &Registered,
-        mut arguments: Arguments,
+        arguments: Arguments,
         cx: &CallContext,
     ) -> Result<Prepared, Refusal> {
         let spec = tool.spec();
-        match spec.schema.check(&mut arguments.object) {
-            Ok(false) => {}
-            Ok(true) => arguments.text = None,
-            Err(issues) => return Err(invalid_arguments(&spec.name, &issues).into()),
-        }
+        let text = arguments.object.text().map(str::to_owned);
+        let mut object = arguments.object.into_object();
+        let input = match (spec.schema.check(&mut object), text) {
+            (Ok(false), Some(text)) => Input::parsed(&text, object),
+            (Ok(_), _) => object.into(),
+            (Err(issues), _) => return Err(invalid_arguments(&spec.name, &issues).into()),
+        };
+        self.prepare_valid(tool, Arguments::new(input), cx).await
+    }
+
+    /// The tool's own checks on arguments that match its schema.
+    async fn prepare_valid(
+        &self,
+        tool: &Registered,
+        arguments: Arguments,
+        cx: &CallContext,
+    ) -> Result<Prepared, Refusal> {
         let prepare = PrepareContext {
             session_id: Some(cx.session_id.clone()),
             snapshot: cx.snapshot.clone(),
@@ -62,7 +94,7 @@ impl Pipeline {
         match self.cleanup.race("a check of a tool's input", &self.tasks, &cx.cancel, work).await {
             Some(prepared) => {
                 let mut prepared = prepared??;
-                prepared.behavior = spec.behavior.narrowed(Some(prepared.behavior));
+                prepared.behavior = tool.spec().behavior.narrowed(Some(prepared.behavior));
                 Ok(prepared)
             }
             None => Err(Refusal::cancelled(&cx.cancel)),
@@ -80,14 +112,36 @@ pub(crate) fn invalid_arguments(tool: &str, issues: &[Issue]) -> ToolFailure {
 }
 
 /// Blank text counts as an empty object; anything but an object is refused.
-pub(super) fn parse_arguments(text: &str) -> Result<Arguments, String> {
+fn parse_arguments(text: &str, schema: Option<&Schema>) -> Result<Arguments, String> {
     if text.trim().is_empty() {
-        return Ok(Arguments { object: Map::new(), text: Some("{}".to_owned()) });
+        return Ok(Arguments::new(Input::parsed("{}", Map::new())));
     }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(Arguments { object, text: Some(text.to_owned()) }),
+    match schema::read(text) {
+        Ok(Value::Object(object)) => {
+            let mut arguments = Arguments::new(Input::parsed(text, object));
+            if let Some(schema) = schema {
+                repair(&mut arguments, schema);
+            }
+            Ok(arguments)
+        }
         Ok(other) => Err(format!("they are {}, not an object", kind_of(&other))),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The field whose list models like to send as the text of a list.
+const TODOS: &str = "todos";
+
+/// A string `todos` is read as the JSON it holds, where the schema wants a list there and nothing else. No other field is
+/// guessed at: a tool that runs with what nobody wrote is worse than one that is called again.
+fn repair(arguments: &mut Arguments, schema: &Schema) {
+    let Some(Value::String(text)) = arguments.object.get(TODOS) else { return };
+    let wanted = schema.value().pointer("/properties/todos/type");
+    if wanted.and_then(Value::as_str) != Some("array") {
+        return;
+    }
+    if let Ok(list @ Value::Array(_)) = schema::read(text) {
+        arguments.set(TODOS, list);
     }
 }
 
@@ -110,3 +164,6 @@ fn invalid_json(tool: &str, why: &str) -> Refusal {
     .with_code("INVALID_TOOL_ARGUMENTS")
     .into()
 }
+
+#[cfg(test)]
+mod tests;

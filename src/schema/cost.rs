@@ -65,6 +65,11 @@ impl Costs {
         self.growth <= 1
     }
 
+    /// Whether validating any value with a text of this length is cheap, which needs no look at the value.
+    pub(super) fn is_cheap_for(&self, bytes: usize) -> bool {
+        self.is_plain() && self.weight.saturating_mul(bytes as u64) <= MAX_STEPS
+    }
+
     /// A bound of the steps of a validation, `u64::MAX` where there is none worth naming. Exact only where it is large.
     pub(super) fn steps(&self, value: &Value) -> u64 {
         let mut count = 0;

@@ -9,11 +9,13 @@
 mod cache;
 mod cost;
 mod defaults;
+mod document;
 mod explain;
 mod patterns;
 mod reach;
+mod read;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::{Draft, Validator};
 use serde::Serialize;
@@ -21,6 +23,8 @@ use serde_json::{Map, Value};
 
 use cost::{Costs, MAX_EXPLAINED, MAX_STEPS};
 use defaults::Plan;
+use document::{Document, Flat, Member};
+pub use read::read;
 
 /// Longest text of a schema in bytes; compiling one of this size takes a fraction of a second.
 const MAX_BYTES: usize = 4 << 20;
@@ -49,6 +53,8 @@ pub struct SchemaError(pub String);
 pub struct Schema {
     text: Box<str>,
     validator: Validator,
+    /// The same schema for [`Document`]s, made when the first one comes; `None` when that cannot be.
+    flat: OnceLock<Option<Validator<Flat>>>,
     value: Value,
     defaults: Option<Plan>,
     /// Length of the longest chain of schemas that are applied to one value.
@@ -56,6 +62,28 @@ pub struct Schema {
     costs: Costs,
     /// Whether matching its patterns has to be measured.
     steps_back: bool,
+    /// How often something was validated.
+    #[cfg(test)]
+    pub(crate) validations: std::sync::atomic::AtomicUsize,
+}
+
+/// Text that matches a schema, and where in it the members of its object stand.
+#[derive(Debug, Clone)]
+pub struct Matched {
+    members: Vec<Member>,
+}
+
+impl Matched {
+    /// The keys of the object; `text` is what matched.
+    pub fn keys<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        self.members.iter().filter_map(|member| text.get(member.key.clone()))
+    }
+
+    /// A member that is a string and stands in the text as it is. `None` says nothing about other members.
+    pub fn text_of<'t>(&self, text: &'t str, key: &str) -> Option<&'t str> {
+        let member = self.members.iter().find(|member| text.get(member.key.clone()) == Some(key))?;
+        text.get(member.text.clone()?)
+    }
 }
 
 impl std::fmt::Debug for Schema {
@@ -94,7 +122,42 @@ impl Schema {
         let validator = options.build(&value).map_err(|error| SchemaError(explain::build_error(&error)))?;
         let defaults = Plan::of(&value);
         let costs = Costs::of(&value);
-        Ok(Self { text: text.into(), validator, value, defaults, chain, costs, steps_back })
+        Ok(Self {
+            text: text.into(),
+            validator,
+            flat: OnceLock::new(),
+            value,
+            defaults,
+            chain,
+            costs,
+            steps_back,
+            #[cfg(test)]
+            validations: std::sync::atomic::AtomicUsize::new(0),
+        })
+    }
+
+    /// Validates the text of arguments without making a value of it. `None` when [`Schema::check`] has to decide: the
+    /// text does not match, or is unusual, or may need defaults, or validating may take more stack or more steps than
+    /// can be granted without a look at the value.
+    pub fn matches(&self, text: &str) -> Option<Matched> {
+        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
+        if self.defaults.is_some() || !unmeasured {
+            return None;
+        }
+        let validator = self.flat.get_or_init(|| {
+            let options = jsonschema::options_for::<Flat>().with_draft(draft_of(&self.value));
+            options.should_validate_formats(true).with_format("url", is_url).offline().build(&self.value).ok()
+        });
+        #[cfg(test)]
+        self.count();
+        let document = Document::read(text)?;
+        let members = document.members(text)?;
+        validator.as_ref()?.is_valid(document.root()).then_some(Matched { members })
+    }
+
+    #[cfg(test)]
+    fn count(&self) {
+        self.validations.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The JSON text the schema was compiled from.
@@ -112,6 +175,8 @@ impl Schema {
     /// # Errors
     /// Every reason why the arguments do not match, at most a bounded number.
     pub fn check(&self, arguments: &mut Map<String, Value>) -> Result<bool, Vec<Issue>> {
+        #[cfg(test)]
+        self.count();
         let mut filled = false;
         let mut value = Value::Object(std::mem::take(arguments));
         let mut issues = Vec::new();

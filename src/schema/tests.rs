@@ -417,6 +417,25 @@ fn defaults_are_found_at_the_end_of_thousands_of_references() {
 }
 
 #[test]
+fn text_is_read_as_javascript_reads_it() {
+    let rows = [
+        (r#"{"a":1,"b":2,"a":3}"#, json!({"a": 3, "b": 2})),
+        (r#"{"__proto__":{"x":1},"constructor":null}"#, json!({"__proto__": {"x": 1}, "constructor": null})),
+        (r#"[9007199254740993,-0,5.0,1e3]"#, json!([9_007_199_254_740_993_u64, -0.0, 5.0, 1000.0])),
+        (r#""\ud83d\ude42 \u0000""#, json!("🙂 \u{0}")),
+        // Keys with which serde_json hides values of its own from itself.
+        (r#"{"$serde_json::private::RawValue":"5"}"#, json!({"$serde_json::private::RawValue": "5"})),
+        (r#"{"$serde_json::private::Number":"5"}"#, json!({"$serde_json::private::Number": "5"})),
+    ];
+    for (text, value) in rows {
+        assert_eq!(read(text).unwrap(), value, "{text}");
+    }
+    for text in ["1e400", "[1,]", "{a:1}", "'x'", "1 2", "NaN", "\u{feff}1", r#""\ud800""#, &"[".repeat(129)] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn schemas_and_values_that_would_take_for_ever_together_are_answered_at_once() {
     let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({ "a": inner }));
     let n = |more: Value| {

@@ -8,7 +8,7 @@ fn call(tool: &str, content: Option<&str>, input: Value) -> PermissionRequest {
     let signature = content.map_or_else(|| tool.to_owned(), |content| format!("{tool}:{content}"));
     PermissionRequest {
         tool_name: tool.into(),
-        input: input.as_object().cloned().unwrap_or_default(),
+        input: input.as_object().cloned().unwrap_or_default().into(),
         permission_mode: None,
         session_approved: false,
         affected_paths: Vec::new(),
