@@ -761,7 +761,7 @@ export type SessionStreamEvent =
  * @throws {TypeError} `name`, `parameters` or `execute` is missing, `sideEffect` has another value, or `parameters`
  *   hold, however deep, what JSON Schema cannot say: a TypeBox refinement or codec, which are code; a type that is no JSON,
  *   such as `Type.BigInt()`, `Type.Undefined()` or `Type.Function()`; or a keyword with such a value, for instance
- *   `Type.Literal(1n)`. The rest is checked when a Session takes
+ *   `Type.Literal(1n)`; or `parameters` are a Zod schema. The rest is checked when a Session takes
  *   the tool (`TOOL_DEFINITION_ERROR`).
  */
 export declare function defineTool<

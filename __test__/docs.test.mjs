@@ -96,11 +96,97 @@ test('every dependency of Cargo.toml has a place in the dependency table of ARCH
 
 test('long documents stay readable', () => {
   const lines = (name) => text(name).trimEnd().split('\n').length;
-  assert.ok(lines('ARCHITECTURE.md') <= 250, `ARCHITECTURE.md has ${lines('ARCHITECTURE.md')} lines`);
+  assert.ok(lines('ARCHITECTURE.md') <= 260, `ARCHITECTURE.md has ${lines('ARCHITECTURE.md')} lines`);
   assert.ok(lines('AGENTS.md') <= 120, `AGENTS.md has ${lines('AGENTS.md')} lines`);
 });
 
 test('the changelog begins with what is not released yet', () => {
   const headings = [...text('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
   assert.equal(headings[0], 'Unreleased');
+});
+
+/** The sections of the guide to tools. */
+const SECTIONS = [
+  'Tools',
+  'defineTool',
+  'What you can omit',
+  'Capabilities on demand',
+  'Streaming contract',
+  'ToolResult',
+  'Runtime progress, messages, and effects',
+  'Community tool package convention',
+  'Interruption',
+  'Side-effect contract',
+  'ToolDefinition',
+  'ExecutionContext',
+  'Durable lifecycle boundaries',
+  'Built-in tools',
+  'Select tools',
+  'Source policy',
+  'Sentences of later parts',
+];
+
+/** The tables of the last chapter of docs/parity.md: section → rows of cells. */
+function sentences() {
+  const [, chapter] = text('docs', 'parity.md').split('\n## The contract, sentence by sentence\n');
+  assert.equal(chapter.includes('\n## '), false, 'it is the last chapter');
+  const [, ...sections] = chapter.split(/^### /m);
+  return new Map(
+    sections.map((section) => {
+      const [name, ...lines] = section.split('\n');
+      const [, , ...rows] = lines.filter((line) => line.startsWith('|'));
+      // Cells hold no bar of their own: a row that has one has one cell too many.
+      return [
+        name,
+        rows.map((row) =>
+          row
+            .slice(1, -1)
+            .split('|')
+            .map((cell) => cell.trim()),
+        ),
+      ];
+    }),
+  );
+}
+
+/** Whether a file holds a test: a JavaScript test, a Rust test, or the comment above what the compiler checks. */
+function holds(file, name) {
+  const source = text(file);
+  if (file.endsWith('.rs')) return new RegExp(`#\\[(?:tokio::)?test\\b[^\\n]*\\n(?:async )?fn ${name}\\(`).test(source);
+  if (file.endsWith('.ts')) return source.split('\n').includes(`// ${name}`);
+  return ["'", '"', '`'].some((quote) => source.includes(`test(${quote}${name}${quote}`));
+}
+
+test('docs/parity.md names for each sentence of the guide to tools a test that exists', () => {
+  const tables = sentences();
+  assert.deepEqual([...tables.keys()], SECTIONS);
+  for (const [section, rows] of tables) {
+    const width = section === 'Sentences of later parts' ? 3 : 2;
+    assert.ok(rows.length > 0, `${section} has no rows`);
+    for (const row of rows) {
+      assert.equal(row.length, width, `${section}: ${row.join(' | ')}`);
+      for (const cell of row) assert.notEqual(cell, '', `${section}: an empty cell beside ${row.join(' ')}`);
+      if (width === 3) {
+        assert.ok(SECTIONS.includes(row[0]), `${row[0]} is no section`);
+        continue;
+      }
+      for (const proof of row[1].split('<br>')) {
+        const [, file, name] = /^`([^`]+)` › `([^`]+)`$/.exec(proof) ?? [];
+        assert.ok(file, `${section}: "${proof}" names no file and test`);
+        assert.ok(existsSync(join(checkout, file)), `${section}: ${file} does not exist`);
+        assert.ok(holds(file, name), `${section}: ${file} has no test "${name}"`);
+      }
+    }
+  }
+});
+
+test('a test that is named is found as a test, and nothing else is', () => {
+  const tests = '__test__/docs.test.mjs';
+  assert.ok(holds(tests, 'long documents stay readable'));
+  assert.equal(holds(tests, 'long documents'), false);
+  assert.ok(holds('tests/layering.rs', 'every_import_points_left'));
+  assert.equal(holds('tests/layering.rs', 'every_import'), false);
+  assert.equal(holds('tests/layering.rs', 'may_import'), false);
+  assert.ok(holds('__test__/types/seed-contract.ts', 'ToolScheduledLifecycle'));
+  assert.equal(holds('__test__/types/seed-contract.ts', 'ToolScheduled'), false);
 });

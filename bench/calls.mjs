@@ -1,16 +1,16 @@
 // What a call of a JavaScript tool that does nothing costs, alone and among 64 of one turn: node bench/calls.mjs
 //
-// The model is a script in this process, so that no network is measured. A turn without tools is a request of its own
-// ("plain"); what a call adds is told apart from it in two ways, both in README.md beside this file.
+// The model is a script in this process, so that no network is measured. "plain" is a request without tools.
 
 import { parseArgs } from 'node:util';
 import { createSession, defineTool } from '@blade-ai/agent-sdk';
 import { scriptedProvider } from '@blade-ai/agent-sdk/testing';
-import { expect, median } from './measure.mjs';
+import { expect, quantile } from './measure.mjs';
 
-const TURNS = 20;
+/** Few turns of many calls: the script reads the whole history in each, which is not what is measured. */
+const TURNS = { alone: 32, many: 4 };
 const MANY = 64;
-const { values } = parseArgs({ options: { reps: { type: 'string', default: '60' } } });
+const { values } = parseArgs({ options: { reps: { type: 'string', default: '200' } } });
 const reps = Number(values.reps);
 
 let ran = 0;
@@ -49,21 +49,22 @@ async function request(turns, calls) {
   return time;
 }
 
-const figures = { plain: [], 'alone, with its turn': [], alone: [], 'among 64, with the turn': [], 'among 64': [] };
+const figures = { plain: [], 'alone, with its turn': [], 'among 64, with the turn': [], 'among 64': [] };
 for (let rep = -5; rep < reps; rep++) {
   const plain = await request(0, 0);
-  const one = (await request(TURNS, 1)) - plain;
-  const many = (await request(TURNS, MANY)) - plain;
+  const alone = ((await request(TURNS.alone, 1)) - plain) / TURNS.alone;
+  const few = (await request(TURNS.many, 1)) - plain;
+  const many = (await request(TURNS.many, MANY)) - plain;
+  // The first rounds warm up.
   if (rep < 0) continue;
   figures.plain.push(plain);
-  figures['alone, with its turn'].push(one / TURNS);
-  figures['among 64, with the turn'].push(many / TURNS / MANY);
-  figures['among 64'].push((many - one) / TURNS / (MANY - 1));
-  figures.alone.push(one / TURNS - plain);
+  figures['alone, with its turn'].push(alone);
+  figures['among 64, with the turn'].push(many / TURNS.many / MANY);
+  figures['among 64'].push((many - few) / TURNS.many / (MANY - 1));
 }
 
-console.log(`Node ${process.version}, medians of ${reps}, µs`);
+console.log(`Node ${process.version}, medians of ${reps} in µs, and the range of the middle 80 %`);
 for (const [name, list] of Object.entries(figures)) {
-  const [median_, least, most] = [median(list), Math.min(...list), Math.max(...list)].map((value) => value.toFixed(1));
-  console.log(`${name.padEnd(24)} ${median_.padStart(7)}   ${least}..${most}`);
+  const [middle, low, high] = [0.5, 0.1, 0.9].map((share) => quantile(list, share).toFixed(1));
+  console.log(`${name.padEnd(24)} ${middle.padStart(7)}   ${low}..${high}`);
 }

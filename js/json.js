@@ -11,7 +11,8 @@ const MAX_PATH = 100;
  * JSON text of a value.
  *
  * Throws a TypeError that names the path of what is not JSON: functions, symbols, undefined array elements, BigInt,
- * cycles, non-finite numbers, and objects whose content JSON cannot see (Map, Set, Promise, Error, binary data).
+ * cycles, non-finite numbers, and objects whose content JSON cannot see (Map, Set, Promise, Error, generators, binary
+ * data).
  * Undefined properties are left out, and `toJSON` is honoured.
  */
 export function encode(value, what) {
@@ -68,6 +69,7 @@ function checkObject(value, path, depth) {
       return;
     }
     if (isOpaque(value)) throw new TypeError(`${path} is ${article(value.constructor?.name)}, which is not JSON`);
+    if (isGenerator(value)) throw new TypeError(`${path} is a running generator, which is not JSON`);
   } else if (typeof value.toJSON === 'function') {
     check(value.toJSON(), path, depth + 1);
     return;
@@ -88,6 +90,11 @@ const OPAQUE = [Map, Set, WeakMap, WeakSet, WeakRef, Promise, Error, RegExp, Arr
 function isOpaque(value) {
   return ArrayBuffer.isView(value) || OPAQUE.some((Class) => value instanceof Class);
 }
+
+/** What the generators of each kind have in common. They have no properties, so that JSON would make `{}` of them. */
+const GENERATORS = [function* () {}, async function* () {}].map((make) => Object.getPrototypeOf(make.prototype));
+
+const isGenerator = (value) => GENERATORS.some((prototype) => Object.prototype.isPrototypeOf.call(prototype, value));
 
 function article(name) {
   return `a${/^[aeiou]/i.test(name ?? '') ? 'n' : ''} ${name}`;

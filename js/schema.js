@@ -33,6 +33,9 @@ const CODE = [
   [Symbol.for('TypeBox.Transform'), 'a transform'],
 ];
 
+/** What Zod 3 and Zod 4 keep in a schema. */
+const ZOD = ['_def', '_zod'];
+
 const UNINSTANTIATED = 'take the type that the generic one makes';
 const OPTIONAL = 'leave the property out with Type.Optional, or take null';
 
@@ -67,6 +70,10 @@ const NOT_JSON = {
 export function checkSchema(name, parameters) {
   if (plain.has(parameters)) return;
   const what = `parameters of tool ${name}`;
+  // Taken as JSON Schema it would have no keyword anybody knows, and so accept everything.
+  if (ZOD.some((mark) => mark in parameters)) {
+    throw new TypeError(`${what} are a Zod schema; describe them with TypeBox or as a plain JSON Schema`);
+  }
   const open = [[parameters, 'root']];
   const seen = new Set();
   while (open.length > 0) {

@@ -214,6 +214,24 @@ fn every_import_points_left() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Families of tools whose paths, guards and failures have one owner: the folder, its tools, the owner.
+const OWNERS: &[(&str, &[&str], &str)] =
+    &[("tools/file", &["read", "edit", "write"], "operation"), ("tools/search", &["glob", "grep"], "scope")];
+
+#[test]
+fn tools_reach_files_through_the_owner_of_their_family_only() -> Result<(), Box<dyn Error>> {
+    for (folder, tools, owner) in OWNERS {
+        for tool in *tools {
+            let source = fs::read_to_string(source_root().join(folder).join(format!("{tool}.rs")))?;
+            assert!(source.contains(&format!("use super::{owner}")), "{folder}/{tool}.rs does not use {owner}");
+            for path in ["std::fs", "tokio::fs", "rustix"] {
+                assert!(!source.contains(path), "{folder}/{tool}.rs names {path}, which is the business of {owner}");
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn every_top_level_module_has_a_layer() -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(source_root())? {

@@ -39,6 +39,7 @@ declare function lookupRecord(id: string): Promise<JsonValue>;
 declare const provider: ProviderConnectionConfig;
 declare const model: string;
 
+// the snippet of defineTool
 const searchDocs = defineTool({
   name: 'SearchDocs',
   description: 'Search the documentation index',
@@ -52,6 +53,7 @@ const searchDocs = defineTool({
   },
 });
 
+// the snippet of what may be left out
 const lookup = defineTool({
   name: 'Lookup',
   description: 'Look up one record by id',
@@ -61,6 +63,7 @@ const lookup = defineTool({
   },
 });
 
+// the snippet of capabilities on demand
 const delegated = defineTool({
   name: 'Delegate',
   description: 'Delegate a task',
@@ -73,6 +76,7 @@ const delegated = defineTool({
   },
 });
 
+// the snippet of runtime progress, messages, and effects
 const uploading: ToolDefinition = {
   // surroundings
   name: 'Upload',
@@ -104,6 +108,7 @@ const uploading: ToolDefinition = {
   },
 };
 
+// the snippet of selecting tools
 const session = await createSession({
   provider,
   model,
@@ -112,6 +117,7 @@ const session = await createSession({
   disallowedTools: ['Bash'],
 });
 
+// the snippet of the source policy
 const policy: Pick<SessionOptions, 'toolSourcePolicy'> = {
   toolSourcePolicy: {
     allowedSources: ['builtin', 'custom'],
@@ -124,6 +130,7 @@ void [lookup, delegated, uploading, session, policy];
 // The types the guide spells out: ours must take and give what they take and give.
 type Same<Ours, Guide> = [Ours] extends [Guide] ? ([Guide] extends [Ours] ? true : false) : false;
 
+// ToolYield
 type GuideYield =
   | {
       kind: 'progress';
@@ -137,9 +144,11 @@ type GuideYield =
   | { kind: 'effect'; effect: ToolEffect };
 holds<Same<ToolYield, GuideYield>>();
 
+// ToolExecution
 type GuideExecution<TData extends JsonValue = JsonValue> = AsyncGenerator<ToolYield, ToolResult<TData>, void>;
 holds<Equal<ToolExecution, GuideExecution>>();
 
+// ToolResult
 type GuideResult =
   | {
       status: 'success';
@@ -157,6 +166,7 @@ type GuideResult =
     };
 holds<Same<ToolResult, GuideResult>>();
 
+// ToolDefinition
 interface GuideDefinition<TSchema extends Type.TSchema = Type.TSchema, TData extends JsonValue = JsonValue> {
   name: string;
   aliases?: string[];
@@ -175,6 +185,7 @@ type SearchSchema = (typeof searchDocs)['parameters'];
 holds<Same<typeof searchDocs, GuideDefinition<SearchSchema, { results: string[]; count: number }>>>();
 holds<Same<ToolDefinition, GuideDefinition>>();
 
+// ExecutionContext
 interface GuideContext {
   readonly sessionId?: SessionId;
   readonly messageId?: MessageId;

@@ -319,7 +319,7 @@ enum WholeResult {
         model: Value,
         #[serde(default)]
         display: Option<crate::contract::Display>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "given")]
         data: Option<Value>,
         #[serde(default)]
         metadata: Map<String, Value>,
@@ -332,6 +332,11 @@ enum WholeResult {
         #[serde(default)]
         metadata: Map<String, Value>,
     },
+}
+
+/// A field that is there, also where it is `null`.
+fn given<'de, D: serde::Deserializer<'de>>(field: D) -> std::result::Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
 }
 
 #[derive(Deserialize)]

@@ -98,7 +98,10 @@ struct Wiring {
 /// Opens a Session. `wiring`, `options`, `provider` and `tools` are JSON text; a `script` answers in place of the
 /// provider; `parent` is the Session to continue from; a `limiter` is shared with other Sessions.
 #[napi(catch_unwind)]
-#[allow(clippy::too_many_arguments, reason = "texts and handles; N-API knows no record of handles")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "handles cannot travel in JSON; the macro copies `expect` to what it makes"
+)]
 pub fn open_session(
     env: &External<NativeEnv>,
     wiring: String,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use super::released::Released;
 use super::schedule::Scheduled;
 use super::{CLEANUP_GRACE, CallContext, CallReport, Pipeline};
 use crate::contract::{
@@ -29,7 +30,7 @@ impl Pipeline {
             cancel: cancel.clone(),
             host_env: cx.host_env.clone(),
             services: ToolServices { catalog: Some(self.catalog(cx)) },
-            yields,
+            yields: Arc::new(Released::new(yields, cancel.clone())),
         };
         let name = Arc::clone(&tool.spec().name);
         let interrupt = prepared.behavior.interrupt;

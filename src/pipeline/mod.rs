@@ -14,6 +14,7 @@ mod middleware;
 mod permit;
 mod quarantine;
 mod refusal;
+mod released;
 mod resolve;
 mod schedule;
 mod settle;

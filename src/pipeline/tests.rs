@@ -1,5 +1,6 @@
 mod observed;
 mod results;
+mod time;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

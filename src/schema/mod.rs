@@ -140,8 +140,7 @@ impl Schema {
     /// text does not match, or is unusual, or may need defaults, or validating may take more stack or more steps than
     /// can be granted without a look at the value.
     pub fn matches(&self, text: &str) -> Option<Matched> {
-        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
-        if self.defaults.is_some() || !unmeasured {
+        if !self.takes_text(text) {
             return None;
         }
         let validator = self.flat.get_or_init(|| {
@@ -153,6 +152,11 @@ impl Schema {
         let document = Document::read(text)?;
         let members = document.members(text)?;
         validator.as_ref()?.is_valid(document.root()).then_some(Matched { members })
+    }
+
+    fn takes_text(&self, text: &str) -> bool {
+        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
+        self.defaults.is_none() && unmeasured
     }
 
     #[cfg(test)]

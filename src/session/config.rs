@@ -199,7 +199,7 @@ impl SessionConfig {
             return Err(Error::config("model must be a non-empty string"));
         }
         let model_name: Arc<str> = name.into();
-        let timeout = positive("toolTimeoutMs", self.tool_timeout_ms, MAX_TIMEOUT_MS)?.unwrap_or(600_000);
+        let timeout = positive("toolTimeoutMs", self.tool_timeout_ms, MAX_TIMEOUT_MS)?;
         let max_turns = positive("maxTurns", self.max_turns, f64::from(u32::MAX))?.unwrap_or(200);
         let max_context_tokens =
             positive("maxContextTokens", self.max_context_tokens, 9_007_199_254_740_991.0)?.unwrap_or(128_000);
@@ -262,7 +262,7 @@ impl SessionConfig {
         // A malformed context fails here, not at the first request.
         observed.protect(&context::snapshot(id.as_str(), "", default_context.clone())?.environment);
         let config = PipelineConfig {
-            tool_timeout: Duration::from_millis(timeout),
+            tool_timeout: timeout.map_or(PipelineConfig::default().tool_timeout, Duration::from_millis),
             limits,
             fallback,
             max_result_bytes: max_result_bytes.map_or(PipelineConfig::default().max_result_bytes, |n| n as usize),

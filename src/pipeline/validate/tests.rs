@@ -186,7 +186,7 @@ async fn a_list_of_todos_that_came_as_text_is_read_where_a_list_is_wanted() {
         match expected {
             Some(list) => {
                 assert_eq!(said(&report), format!("1 {list}"), "{todos}");
-                assert_eq!(serde_json::from_str::<Value>(&report.input).unwrap()["todos"].is_array(), true);
+                assert!(serde_json::from_str::<Value>(&report.input).unwrap()["todos"].is_array());
             }
             None => assert!(report.outcome.is_error(), "{schema} {todos}: {}", said(&report)),
         }
