@@ -13,7 +13,7 @@ mod tool;
 mod yields;
 
 pub use behavior::{Behavior, InterruptBehavior, SideEffect, ToolKind};
-pub use catalog::{CatalogEntry, ToolCatalog, ToolServices};
+pub use catalog::{CatalogEntry, ToolCatalog, ToolServices, one_line};
 pub use context::{ContextSnapshot, FilesystemCapability, PermissionMode, PrepareContext, ToolContext};
 pub use effects::{
     ContextPatch, MalformedEffect, ModelOverride, PatchScope, PromptHook, RuntimePatch, SkillInfo, ToolDiscovery,

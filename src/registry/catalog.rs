@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{ExposurePolicy, Registered, ToolRegistry};
-use crate::contract::ExposureMode;
+use crate::contract::{ExposureMode, one_line};
 
 /// Most tools that are listed; the others are found by searching.
 const MAX_LISTED: usize = 12;
-/// Longest text of one field, in characters.
-const MAX_FIELD: usize = 200;
 
 impl ToolRegistry {
     /// The list, or `None` where nothing could be discovered or `finder`, the tool that does it, is not declared. Tools
@@ -29,10 +27,10 @@ impl ToolRegistry {
             let spec = tool.spec();
             let _ = write!(text, "\n- {}", spec.name);
             if let Some(name) = spec.display_name.as_deref().filter(|name| !name.trim().is_empty()) {
-                let _ = write!(text, " ({})", field(name));
+                let _ = write!(text, " ({})", one_line(name));
             }
-            let _ = write!(text, ": {} [deferred]", field(&spec.description));
-            let hint = field(&spec.exposure.discovery_hint);
+            let _ = write!(text, ": {} [deferred]", one_line(&spec.description));
+            let hint = one_line(&spec.exposure.discovery_hint);
             if !hint.is_empty() {
                 let _ = write!(text, " {hint}");
             }
@@ -41,15 +39,5 @@ impl ToolRegistry {
             let _ = write!(text, "\n{} more are found by searching.", count - MAX_LISTED);
         }
         Some(text)
-    }
-}
-
-/// One line of a text, cut where it is too long.
-fn field(text: &str) -> String {
-    let line: Vec<&str> = text.trim().lines().next().unwrap_or_default().split_whitespace().collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(MAX_FIELD) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::rank::ranked;
 use crate::contract::{
     Behavior, RuntimePatch, SideEffect, Tool, ToolContext, ToolDescription, ToolEffect, ToolError, ToolErrorType,
-    ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield,
+    ToolFailure, ToolKind, ToolSpec, ToolSuccess, ToolYield, one_line,
 };
 use crate::tools::constant_schema;
 
@@ -74,16 +74,13 @@ impl Tool for DiscoverTools {
         let mut found = ranked(&params.query, catalog.discoverable());
         found.truncate(params.max_results.unwrap_or(DEFAULT_RESULTS));
         if found.is_empty() {
-            let text = format!("No hidden tools matched \"{}\".", params.query);
+            let text = format!("No hidden tools matched \"{}\".", one_line(&params.query));
             return Ok(ToolSuccess::new(text).with_metadata(json!({ "summary": "no matching tools" })));
         }
         let names: Vec<&str> = found.iter().map(|entry| &*entry.name).collect();
         let patch = Box::new(RuntimePatch::discovering(&names));
         cx.emit(ToolYield::Effect { effect: ToolEffect::RuntimePatch { patch } }).await;
-        let lines = found.iter().map(|entry| {
-            let first = entry.description.lines().next().unwrap_or_default();
-            format!("\n- {}: {first}", entry.name)
-        });
+        let lines = found.iter().map(|entry| format!("\n- {}: {}", entry.name, one_line(&entry.description)));
         let text = lines.fold("Activated deferred tools:".to_owned(), |text, line| text + &line);
         let summary = format!("activated {} tools", names.len());
         Ok(ToolSuccess::new(text).with_metadata(json!({ "discoveredTools": names, "summary": summary })))
