@@ -182,6 +182,18 @@ describe('when effects count', () => {
     assert.ok(provider.requests[1].messages.every((message) => message.content !== 'one of many'));
   });
 
+  test('a layer that cannot hand on what its call yields fails the call, and none of it is applied', async (t) => {
+    const flood = effects('Flood', Array(1001).fill(newMessages({ role: 'user', content: 'one of many' })));
+    const { session, provider } = await open(t, [calls('Flood'), 'x'], {
+      tools: [flood],
+      middleware: { tool: [(request, next) => next(request)] },
+    });
+    const [result] = results(await ask(session));
+    assert.equal(result.isError, true);
+    assert.match(result.output, /a call has at most 1000 effects/);
+    assert.ok(provider.requests[1].messages.every((message) => message.content !== 'one of many'));
+  });
+
   test('a call that waits for its effects to be read does not run once the request is cancelled', async (t) => {
     let ran = false;
     const asked = gate();

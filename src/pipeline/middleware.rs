@@ -368,8 +368,10 @@ fn decide(
     violation: Option<String>,
     cancelled: bool,
 ) -> Verdict {
+    // A layer that failed did not leave: what it was handed and could not hand on is lost, so the call cannot count.
+    let left = unfinished && answer.is_ok();
     if let Some(core) = core
-        && (cancelled || unfinished || core.is_error() && answer_is_no_error(&answer) || is_timeout(core))
+        && (cancelled || left || core.is_error() && answer_is_no_error(&answer) || is_timeout(core))
     {
         return Verdict::Core;
     }

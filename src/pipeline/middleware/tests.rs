@@ -41,6 +41,8 @@ fn whose_result_counts() {
         (Some(error(TimeoutError)), false, Ok(error(ExecutionError)), None, false, "core"),
         // A core the middleware did not wait for, or whose request is over.
         (Some(success("core")), true, own(), None, false, "core"),
+        (Some(success("core")), true, threw(), None, false, failed),
+        (Some(error(ExecutionError)), true, threw(), None, false, "core"),
         (Some(success("core")), false, own(), None, true, "core"),
     ] {
         let verdict = decide(core.as_ref(), unfinished, answer, violation.clone(), cancelled);
