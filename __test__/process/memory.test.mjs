@@ -36,14 +36,14 @@ const cases = {
   'thousands of Sessions with a logger, closed and dropped': `
     let told = 0;
     const logger = { log: () => told++ };
-    await flat('logged', 5, 200, async (times) => {
+    await flat('logged', 10, 200, async (times) => {
       for (let n = 0; n < times; n++) {
         const s = await open([calls('T'), 'a'], { tools: [tool('T', async () => null)], logger });
         await s.send('go'); for await (const _ of s.stream());
         if (n % 2 === 0) await s.close();
       }
     });
-    say(String(told > 30_000));`,
+    say(String(told > 60_000));`,
   'thousands of Sessions dropped': `
     let collected = 0;
     const registry = new FinalizationRegistry(() => collected++);
@@ -94,15 +94,16 @@ const cases = {
       await s.close();
     });`,
   'callbacks that never settle': `
-    await flat('forever', 3, 100, async (times) => {
-      for (let n = 0; n < times; n++) {
+    // Together, because each of them is waited for as long as callbacks may clean up.
+    await flat('forever', 1, 250, (times) =>
+      Promise.all(Array.from({ length: times }, async () => {
         let asked; const asking = new Promise((resolve) => { asked = resolve; });
         const s = await open([calls('T')], { tools: [tool('T', async () => null)],
           permissionHandler: () => { asked(); return forever(); } });
         await s.send('go');
         for await (const event of s.stream()) if (event.type === 'tool_use') { await asking; break; }
-      }
-    });`,
+      })),
+    );`,
 };
 const expected = {
   'thousands of Sessions opened and closed': ['closed flat'],
