@@ -6,6 +6,7 @@ pub mod clock;
 pub mod env;
 pub mod inline;
 pub mod log;
+pub mod real_path;
 pub mod runtime;
 
 pub use cancel::{CancelReason, CancelToken};

@@ -18,7 +18,7 @@ pub use argument_paths::argument_paths;
 pub use decide::{Answer, Barriers, Known, Listed, Outcome, Reasons, Source, decide};
 pub use modes::decide_by_mode;
 pub use paths::{decide_by_path_safety, forbidden_paths, sensitive_paths};
-pub use places::{Place, as_stated, locate};
+pub use places::{Place, as_stated, locate, locate_now};
 pub use request::{
     Confirmation, ConfirmationPort, ConfirmationRequest, ConfirmationScope, PermissionDecision, PermissionPort,
     PermissionRequest, ToolMeta,

@@ -4,11 +4,13 @@
 //! that opens files has to make sure by itself that it opens what was judged.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{ContextSnapshot, Subject};
+use crate::host::real_path;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +61,42 @@ impl Place {
 pub fn locate(subject: &Subject, snapshot: &ContextSnapshot) -> Vec<Place> {
     let ground = Ground::of(snapshot);
     let given = subject.given_paths.iter().map(Some).chain(std::iter::repeat(None));
-    subject.affected_paths.iter().zip(given).map(|(path, given)| ground.place(path, given, subject.canonical)).collect()
+    let real = |absolute: &Path| Some(if subject.canonical { absolute.to_owned() } else { resolve(absolute) });
+    subject.affected_paths.iter().zip(given).filter_map(|(path, given)| ground.place(path, given, real)).collect()
+}
+
+/// The same where no disk has to be waited for: `None` says that [`locate`] has to.
+pub fn locate_now(subject: &Subject, snapshot: &ContextSnapshot) -> Option<Vec<Place>> {
+    let known = |path: &PathBuf| match path.is_absolute().then(|| real_path::cached_directory(path)) {
+        Some(Ok(real)) => Some(Some((path.clone(), real))),
+        Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => None,
+        // No directory, or none that can be looked at, authorises nothing.
+        _ => Some(None),
+    };
+    let roots =
+        snapshot.filesystem_roots.iter().map(known).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+    let cwd = match &snapshot.cwd {
+        Some(cwd) => known(cwd)?,
+        None => None,
+    };
+    let ground = Ground { roots, cwd };
+    let given = subject.given_paths.iter().map(Some).chain(std::iter::repeat(None));
+    let mut places = subject.affected_paths.iter().zip(given);
+    let place = |(path, given): (&String, Option<&String>)| {
+        ground.place(
+            path,
+            given,
+            |absolute| if subject.canonical { Some(absolute.to_owned()) } else { resolve_now(absolute) },
+        )
+    };
+    places.by_ref().map(place).collect()
+}
+
+/// The canonical form of a path as far as the kernel has it at hand. What `..` climbs out of may be a link, so such a
+/// path is followed step by step by [`resolve`].
+fn resolve_now(path: &Path) -> Option<PathBuf> {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    if climbs { None } else { real_path::resolved(&real_path::Cached, path).ok() }
 }
 
 /// The places of paths that are canonical and authorised already, without a look at the file system: no other names.
@@ -125,13 +162,14 @@ impl Ground {
         }
     }
 
-    fn place(&self, path: &str, given: Option<&String>, canonical: bool) -> Place {
-        let Some(absolute) = self.absolute(path) else { return Place::unresolved(path) };
+    /// `None` where `real` does not know what a path is called.
+    fn place(&self, path: &str, given: Option<&String>, real: impl Fn(&Path) -> Option<PathBuf>) -> Option<Place> {
+        let Some(absolute) = self.absolute(path) else { return Some(Place::unresolved(path)) };
         let climbs = absolute.components().any(|part| part == Component::ParentDir);
         let within =
             |path: &Path| self.roots.iter().any(|(named, root)| path.starts_with(named) || path.starts_with(root));
         let by_text = !climbs && within(&absolute);
-        let real = if canonical { absolute } else { resolve(&absolute) };
+        let real = real(&absolute)?;
         let resolved = shown(&real);
         let inside = self.roots.iter().any(|(_, root)| real.starts_with(root));
         let mut also = Vec::new();
@@ -152,7 +190,7 @@ impl Ground {
         for text in [Some(path), given.map(String::as_str)].into_iter().flatten() {
             self.spell(text, &mut place);
         }
-        place
+        Some(place)
     }
 
     fn absolute(&self, path: &str) -> Option<PathBuf> {

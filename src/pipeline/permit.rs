@@ -22,7 +22,7 @@ use crate::model::PermissionRequestId;
 use crate::permissions::{
     Answer, Barriers, Confirmation, ConfirmationRequest, ConfirmationScope, Known, Listed, Outcome, PermissionDecision,
     PermissionRequest, PermissionUpdates, Place, ToolMeta, Verdict, as_stated, decide, decide_by_mode, denial,
-    forbidden_paths, locate, question, sensitive_paths,
+    forbidden_paths, locate, locate_now, question, sensitive_paths,
 };
 use crate::registry::Registered;
 
@@ -186,6 +186,10 @@ impl Pipeline {
         let judged = self.permission.is_some() || !self.rules.is_empty() || !self.session_rules.is_empty();
         if subject.canonical && !judged {
             return Ok(as_stated(subject));
+        }
+        // Most paths are at hand: a hop to another thread would cost more than all the rest of the call.
+        if let Some(places) = locate_now(subject, &cx.snapshot) {
+            return Ok(places);
         }
         let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
         let prepare = PrepareContext {
