@@ -1447,7 +1447,7 @@ export interface ConfirmationDetails {
 export interface ConfirmationResponse {
   /** Whether the call may run. */
   approved: boolean;
-  /** Why not; the model reads it. */
+  /** Why not; it is the result of the call, and of the request, which ends after this turn. */
   reason?: string;
   /**
    * `'session'` remembers the approval for calls with the same signature; where the signature is the tool's name alone,

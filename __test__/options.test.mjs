@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConfigError } from '@blade-ai/agent-sdk';
+import { ConfigError, createAgent } from '@blade-ai/agent-sdk';
 import { createSession, defineTool } from '@blade-ai/agent-sdk/advanced';
 import { scriptedProvider } from '@blade-ai/agent-sdk/testing';
 
@@ -75,4 +75,13 @@ test('a deferred tool is found by DiscoverTools and callable from the next turn,
   assert.equal(results[2].output, 'Rotate ran');
   assert.match(results[3].output, /No hidden tools matched "frobnicator"/);
   await session.close();
+});
+
+test('a policy that is given to an agent in the wrong place is refused, not ignored', async () => {
+  for (const name of ['permissions', 'permissionMode', 'permissionHandler', 'hooks', 'middleware', 'toolLifecycle']) {
+    await assert.rejects(createAgent({ ...base(), [name]: {} }), {
+      code: 'CONFIG_ERROR',
+      message: new RegExp(`advanced: ${name}`),
+    });
+  }
 });

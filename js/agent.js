@@ -28,8 +28,32 @@ const NOT_ADVANCED = [
   'connection',
 ];
 
+/** Session options that mean something only in `advanced`: a policy in the wrong place must not be ignored. */
+const ONLY_ADVANCED = [
+  'permissions',
+  'permissionMode',
+  'permissionHandler',
+  'permission',
+  'confirmationHandler',
+  'confirmationHandlerFactory',
+  'confirmationFallback',
+  'allowedTools',
+  'disallowedTools',
+  'toolSourcePolicy',
+  'toolTimeoutMs',
+  'toolConcurrency',
+  'toolLifecycle',
+  'hooks',
+  'middleware',
+  'plugins',
+  'logger',
+  'artifacts',
+];
+
 export async function createAgent(options) {
   if (options === null || typeof options !== 'object') throw new ConfigError('an agent needs an object of options');
+  const misplaced = ONLY_ADVANCED.filter((name) => options[name] !== undefined);
+  if (misplaced.length > 0) throw new ConfigError(`options of the Session belong in advanced: ${misplaced.join(', ')}`);
   if (options.advanced === null || typeof (options.advanced ?? {}) !== 'object') {
     throw new ConfigError('advanced must be an object of options');
   }
