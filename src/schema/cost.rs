@@ -65,9 +65,11 @@ impl Costs {
         self.growth <= 1
     }
 
-    /// Whether validating any value with a text of this length is cheap, which needs no look at the value.
-    pub(super) fn is_cheap_for(&self, bytes: usize) -> bool {
-        self.is_plain() && self.weight.saturating_mul(bytes as u64) <= MAX_STEPS
+    /// Whether validating the value of a text is cheap, which its length and depth tell without making the value.
+    pub(super) fn is_cheap_for(&self, text: &str) -> bool {
+        let depth = if self.is_plain() { 0 } else { depth_of(text) };
+        let branches = self.growth.saturating_pow(depth);
+        self.weight.saturating_mul(text.len() as u64).saturating_mul(branches) <= MAX_STEPS
     }
 
     /// A bound of the steps of a validation, `u64::MAX` where there is none worth naming. Exact only where it is large.
@@ -80,6 +82,26 @@ impl Costs {
         }
         Sum { nodes: &self.nodes, known: HashMap::new() }.of(0, value).unwrap_or(u64::MAX)
     }
+}
+
+/// How deep the brackets of a JSON text nest; those in strings do not count.
+fn depth_of(text: &str) -> u32 {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_u32, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Depth and number of all parts.

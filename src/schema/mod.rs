@@ -155,7 +155,7 @@ impl Schema {
     }
 
     fn takes_text(&self, text: &str) -> bool {
-        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text.len());
+        let unmeasured = self.chain <= SHALLOW_CHAIN && !self.steps_back && self.costs.is_cheap_for(text);
         self.defaults.is_none() && unmeasured
     }
 

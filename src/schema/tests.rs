@@ -491,3 +491,18 @@ fn patterns_that_step_back_have_a_time_of_their_own_for_all_texts_together() {
         ]
     );
 }
+
+#[test]
+fn brackets_in_strings_do_not_make_a_text_look_shallow() {
+    let union = json!({ "type": "object", "properties": { "v": { "$ref": "#/$defs/n" } }, "$defs": { "n": { "anyOf": [
+        { "properties": { "a": { "$ref": "#/$defs/n" } } }, { "properties": { "a": { "$ref": "#/$defs/n" } } }
+    ] } } });
+    let schema = Schema::compile(&union.to_string()).unwrap();
+    let deep = |inner: &str| format!("{{\"v\":{}{inner}{}}}", "{\"a\":".repeat(60), "}".repeat(60));
+    assert!(schema.takes_text(r#"{"v":{"a":1}}"#));
+    for inner in ["1", r#""}}}}}}}}}}}}}}}}}}}}}}""#, r#""\"}}}}}}""#] {
+        let escaped = format!("{{\"x\":\"{}\",{}", "}".repeat(80), &deep(inner)[1..]);
+        assert!(!schema.takes_text(&deep(inner)), "{inner}");
+        assert!(!schema.takes_text(&escaped), "{inner}");
+    }
+}
