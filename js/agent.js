@@ -28,12 +28,12 @@ const NOT_ADVANCED = [
   'connection',
 ];
 
+/** Session options whose place an agent has `advanced.permission` in. */
+const POLICY = ['permissionMode', 'permissionHandler', 'permission'];
+
 /** Session options that mean something only in `advanced`: a policy in the wrong place must not be ignored. */
 const ONLY_ADVANCED = [
   'permissions',
-  'permissionMode',
-  'permissionHandler',
-  'permission',
   'confirmationHandler',
   'confirmationHandlerFactory',
   'confirmationFallback',
@@ -52,8 +52,11 @@ const ONLY_ADVANCED = [
 
 export async function createAgent(options) {
   if (options === null || typeof options !== 'object') throw new ConfigError('an agent needs an object of options');
-  const misplaced = ONLY_ADVANCED.filter((name) => options[name] !== undefined);
-  if (misplaced.length > 0) throw new ConfigError(`options of the Session belong in advanced: ${misplaced.join(', ')}`);
+  const given = (names) => names.filter((name) => options[name] !== undefined).join(', ');
+  if (given(POLICY) !== '')
+    throw new ConfigError(`the policy of an agent is advanced.permission, not ${given(POLICY)}`);
+  const misplaced = given(ONLY_ADVANCED);
+  if (misplaced !== '') throw new ConfigError(`options of the Session belong in advanced: ${misplaced}`);
   if (options.advanced === null || typeof (options.advanced ?? {}) !== 'object') {
     throw new ConfigError('advanced must be an object of options');
   }

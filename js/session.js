@@ -11,7 +11,7 @@ import { ModelCalls } from './model-calls.js';
 import { native } from './native.js';
 import { scriptOf } from './script.js';
 import { EventStream } from './stream.js';
-import { authoredExecute, definitionsText } from './tool.js';
+import { authoredExecute, collectToolExecution, definitionsText } from './tool.js';
 import { toolLifecycleOf } from './tool-lifecycle.js';
 import { aroundTools } from './tool-middleware.js';
 
@@ -424,18 +424,12 @@ export class Session {
           answer = this.#tools[index].resolveBehavior(params);
           break;
         }
-        case 'validate': {
-          const [index, params, permissionMode] = args;
-          const definition = this.#tools[index];
-          const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
-          answer = Promise.resolve(definition.validate(params, context)).then((found) => found ?? null);
-          break;
-        }
+        case 'validate':
         case 'checkPermissions': {
           const [index, params, permissionMode] = args;
           const definition = this.#tools[index];
           const context = this.#context(this.#calls.open(id), definition, undefined, permissionMode);
-          answer = definition.checkPermissions(params, context);
+          answer = Promise.resolve(definition[port](params, context)).then((found) => found ?? null);
           break;
         }
         case 'permission':
@@ -535,24 +529,13 @@ export class Session {
   /** Runs the generator protocol: yields cross one by one, the result is a whole ToolResult. */
   async #drainExecution(open, execution, what) {
     if (typeof execution?.next !== 'function') throw new TypeError(`${what} must return an async generator`);
-    try {
-      for (;;) {
-        const step = await execution.next();
-        if (step.done) return new WholeResult(step.value);
-        const item = encode(step.value, 'the yield');
-        await this.#operations.runUnheld((operation) => call(native.emit, this.#handle, open.id, operation, item));
-        // A generator that does not look at its signal is left at its next yield.
-        if (open.reason !== undefined) throw open.reason;
-      }
-    } catch (failure) {
-      // The generator is closed in any case; the first failure is the one that counts.
-      try {
-        await execution.return?.();
-      } catch {
-        // A failing clean-up does not replace its cause.
-      }
-      throw failure;
-    }
+    const result = await collectToolExecution(execution, async (said) => {
+      const item = encode(said, 'the yield');
+      await this.#operations.runUnheld((operation) => call(native.emit, this.#handle, open.id, operation, item));
+      // A generator that does not look at its signal is left at its next yield.
+      if (open.reason !== undefined) throw open.reason;
+    });
+    return new WholeResult(result);
   }
 
   /** The frozen context of a call. Costly parts are made when somebody looks at them. */

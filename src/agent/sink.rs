@@ -10,6 +10,7 @@ use crate::contract::{ToolEffect, ToolYield, YieldSink};
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::CancelToken;
 use crate::model::{ModelUsage, SessionEvent, ToolCall};
+use crate::permissions::PermissionUpdates;
 use crate::providers::{FinishReason, ModelSink};
 
 /// Effects one call may have. They are kept until the call has ended, whoever reads the events.
@@ -184,6 +185,10 @@ impl CallYields {
 impl YieldSink for CallYields {
     fn admit(&self, item: &ToolYield) -> Result<()> {
         let ToolYield::Effect { effect } = item else { return Ok(()) };
+        if let ToolEffect::PermissionUpdates { updates } = effect {
+            // Said to the tool while it can still be: a denial that is not understood must not be lost in silence.
+            PermissionUpdates::parse(updates)?;
+        }
         if self.lock().as_ref().is_none_or(|kept| kept.has_room(size_of(effect))) {
             return Ok(());
         }

@@ -19,12 +19,11 @@ use super::limiter::NativeLimiter;
 use super::mailbox::{Answer, Mailbox};
 use super::script::NativeScript;
 use crate::agent::{Conversation, EventQueue, FrameText, Take};
-use crate::contract::{ToolEffect, ToolYield};
+use crate::contract::ToolYield;
 use crate::error::{Error, ErrorCode, Result};
 use crate::host::log::{LogLevel, Logging, Redactor, holds_secret};
 use crate::host::{EnvSnapshot, InlineTask};
 use crate::model::{Content, RequestId, SessionId};
-use crate::permissions::PermissionUpdates;
 use crate::providers::external::Exchanges;
 use crate::providers::{self, ProviderConfig};
 use crate::session::{self, AcceptedInput, Ports, RequestStream, SendOptions, Session, SessionConfig};
@@ -403,10 +402,6 @@ fn parse_yield(item: &str) -> Result<ToolYield> {
 #[napi(catch_unwind)]
 pub fn emit(handle: &External<NativeSession>, call: u32, operation: u32, item: String) -> napi::Result<()> {
     let item = js(parse_yield(&item))?;
-    if let ToolYield::Effect { effect: ToolEffect::PermissionUpdates { updates } } = &item {
-        // Said to the tool while it can still be: a denial that is not understood must not be lost in silence.
-        js(PermissionUpdates::parse(updates))?;
-    }
     let mailbox = Arc::clone(&handle.mailbox);
     let yields = mailbox.about(call).map(|about| about.yields());
     if let Some(yields) = &yields {

@@ -40,6 +40,13 @@ impl Arguments {
         self.object.to_json()
     }
 
+    /// Sets fields that somebody wants changed.
+    pub fn merge(&mut self, fields: Map<String, Value>) {
+        for (key, value) in fields {
+            self.set(&key, value);
+        }
+    }
+
     /// Sets one field.
     pub fn set(&mut self, key: &str, value: Value) {
         self.object.set(key, value);

@@ -33,7 +33,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use crate::contract::{
-    Arguments, ContextSnapshot, ExecutionLease, PermissionMode, ToolKind, ToolOutcome, ToolYield, YieldSink,
+    Arguments, ContextSnapshot, ExecutionLease, PermissionMode, PrepareContext, ToolKind, ToolOutcome, ToolYield,
+    YieldSink,
 };
 use crate::hooks::Hooks;
 use crate::host::{CancelToken, CleanupGate, EnvSnapshot, Tasks};
@@ -107,6 +108,18 @@ pub struct CallContext {
     pub cancel: CancelToken,
     /// Fires when a new instruction takes over; calls that may be interrupted then stop.
     pub steer: CancelToken,
+}
+
+impl CallContext {
+    /// What a tool knows of the call before it runs.
+    fn preparing(&self) -> PrepareContext {
+        PrepareContext {
+            session_id: Some(self.session_id.clone()),
+            snapshot: Arc::clone(&self.snapshot),
+            permission_mode: self.mode,
+            cancel: self.cancel.clone(),
+        }
+    }
 }
 
 /// The end of a call.
@@ -252,12 +265,7 @@ impl Pipeline {
         {
             return match self.admit(cx).await {
                 Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
-                Err(refusal) => {
-                    let mut refused = CallReport::refused(refusal, call.arguments.clone());
-                    self.settle(call, cx, &mut refused).await;
-                    self.after_tool(call, cx, &mut refused).await;
-                    refused
-                }
+                Err(refusal) => self.ended(Err(refusal), call, cx).await,
             };
         }
         // What is no invocation has nothing to be wrapped.
@@ -273,10 +281,18 @@ impl Pipeline {
         yields: Arc<dyn YieldSink>,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> CallReport {
-        let mut report = match self.stages(call, arguments, cx, yields, invocation).await {
-            Ok(report) => report,
-            Err(refusal) => CallReport::refused(refusal, call.arguments.clone()),
-        };
+        let ended = self.stages(call, arguments, cx, yields, invocation).await;
+        self.ended(ended, call, cx).await
+    }
+
+    /// What every call goes through at its end, however it came to it.
+    async fn ended(
+        &self,
+        ended: Result<CallReport, refusal::Refusal>,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> CallReport {
+        let mut report = ended.unwrap_or_else(|refusal| CallReport::refused(refusal, call.arguments.clone()));
         self.note_end(&report.outcome);
         let settle = stage_span!(DEBUG, "settle", self, call, self.kind_of(call));
         observed(settle, self.settle(call, cx, &mut report)).await;

@@ -16,7 +16,7 @@ use super::lifecycle::{InvocationLifecycle, PermissionResolution, QuestionEnd};
 use super::refusal::Refusal;
 use super::validate::Validated;
 use super::{CallContext, ConfirmationFallback, Pipeline};
-use crate::contract::{Behavior, PermissionMode, PrepareContext, Prepared, ToolEffect, ToolKind, ToolVerdict};
+use crate::contract::{Behavior, PermissionMode, Prepared, ToolEffect, ToolKind, ToolVerdict};
 use crate::error::Result as SdkResult;
 use crate::model::PermissionRequestId;
 use crate::permissions::{
@@ -58,9 +58,8 @@ impl Pipeline {
         cx: &CallContext,
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(Permitted, Vec<ToolEffect>), Refusal> {
-        let Validated { tool, call_id, mut prepared } = call;
-        let own;
-        (prepared, own) = self.own_permission(&tool, prepared, cx).await?;
+        let Validated { tool, call_id, prepared } = call;
+        let (mut prepared, own) = self.own_permission(&tool, prepared, cx).await?;
         let mut case = self.case(&tool, &prepared, cx).await?;
         let changes = self.hooks_permit(&case.request, cx).await?;
         if !changes.is_empty() {
@@ -112,12 +111,7 @@ impl Pipeline {
         if !tool.tool.judges_itself() {
             return Ok((prepared, None));
         }
-        let prepare = PrepareContext {
-            session_id: Some(cx.session_id.clone()),
-            snapshot: Arc::clone(&cx.snapshot),
-            permission_mode: cx.mode,
-            cancel: cx.cancel.clone(),
-        };
+        let prepare = cx.preparing();
         let (judge, arguments) = (Arc::clone(&tool.tool), prepared.arguments.clone());
         let work = Box::pin(contained(async move { judge.permission(&arguments, &prepare).await }));
         let verdict = match self.cleanup.race("a tool's permission check", &self.tasks, &cx.cancel, work).await {
@@ -137,9 +131,7 @@ impl Pipeline {
             Ok(ToolVerdict::Allow { updated_input: None }) => Ok((prepared, None)),
             Ok(ToolVerdict::Allow { updated_input: Some(update) }) => {
                 let mut arguments = prepared.arguments;
-                for (key, value) in update {
-                    arguments.set(&key, value);
-                }
+                arguments.merge(update);
                 Ok((self.prepare(tool, arguments, cx).await?, None))
             }
         }
@@ -192,12 +184,7 @@ impl Pipeline {
             return Ok(places);
         }
         let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
-        let prepare = PrepareContext {
-            session_id: None,
-            snapshot: Arc::clone(&cx.snapshot),
-            permission_mode: cx.mode,
-            cancel: cx.cancel.clone(),
-        };
+        let prepare = cx.preparing();
         match cx.cancel.run_until(prepare.blocking(move |_| locate(&subject, &snapshot))).await {
             Some(places) => Ok(places?),
             None => Err(Refusal::cancelled(&cx.cancel)),
@@ -259,9 +246,7 @@ impl Pipeline {
         cx: &CallContext,
     ) -> Result<Prepared, Refusal> {
         let mut arguments = prepared.arguments;
-        for (key, value) in update {
-            arguments.set(&key, value);
-        }
+        arguments.merge(update);
         let again = self.prepare(tool, arguments, cx).await?;
         if again.subject.affected_paths != prepared.subject.affected_paths {
             return Err(Refusal::denied(

@@ -37,9 +37,7 @@ impl Pipeline {
             }
             None => {}
         }
-        for (key, value) in merged_input(&outputs) {
-            arguments.set(&key, value);
-        }
+        arguments.merge(merged_input(&outputs));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use super::invoke::contained;
 use super::refusal::Refusal;
 use super::resolve::Resolved;
 use super::{CallContext, Pipeline};
-use crate::contract::{Arguments, Input, PrepareContext, Prepared, ToolError, ToolErrorType, ToolFailure};
+use crate::contract::{Arguments, Input, Prepared, ToolError, ToolErrorType, ToolFailure};
 use crate::hooks::HookEvent;
 use crate::model::ToolCall;
 use crate::registry::Registered;
@@ -82,12 +82,7 @@ impl Pipeline {
         arguments: Arguments,
         cx: &CallContext,
     ) -> Result<Prepared, Refusal> {
-        let prepare = PrepareContext {
-            session_id: Some(cx.session_id.clone()),
-            snapshot: cx.snapshot.clone(),
-            permission_mode: cx.mode,
-            cancel: cx.cancel.clone(),
-        };
+        let prepare = cx.preparing();
         let checked = Arc::clone(&tool.tool);
         // Boxed and owned: a check that ignores the cancellation goes on behind the cleanup gate.
         let work = Box::pin(contained(async move { checked.prepare(arguments, &prepare).await }));

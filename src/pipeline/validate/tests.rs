@@ -9,8 +9,8 @@ use serde_json::json;
 use super::super::{CallReport, PipelineConfig};
 use super::*;
 use crate::contract::{
-    Behavior, BoxFuture, PermissionMode, Rewrites, SourceInfo, Subject, Tool, ToolContext, ToolKind, ToolSpec,
-    ToolSuccess, ToolYield, YieldSink,
+    Behavior, BoxFuture, PermissionMode, PrepareContext, Rewrites, SourceInfo, Subject, Tool, ToolContext, ToolKind,
+    ToolSpec, ToolSuccess, ToolYield, YieldSink,
 };
 use crate::error::Result as SdkResult;
 use crate::hooks::{HookCounts, HookLimits, HookOutput, HookPort, Hooks};
