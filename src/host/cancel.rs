@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
-use tokio_util::sync::CancellationToken;
+use pin_project_lite::pin_project;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 /// Why work was cancelled. The first reason of a token wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +88,31 @@ impl CancelToken {
     }
 
     /// Runs `work` unless cancelled first; `None` means cancelled, and `work` is dropped.
-    pub async fn run_until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.token.run_until_cancelled(work).await
+    pub fn run_until<F: Future>(&self, work: F) -> impl Future<Output = Option<F::Output>> {
+        RunUntil { cancelled: self.token.cancelled(), work }
+    }
+}
+
+pin_project! {
+    /// `CancellationToken::run_until_cancelled`, half its size: an `async fn` keeps room for what it is given besides what
+    /// it awaits.
+    struct RunUntil<'a, F> {
+        #[pin]
+        cancelled: WaitForCancellationFuture<'a>,
+        #[pin]
+        work: F,
+    }
+}
+
+impl<F: Future> Future for RunUntil<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match this.cancelled.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => this.work.poll(cx).map(Some),
+        }
     }
 }
 

@@ -264,7 +264,10 @@ impl Pipeline {
             && let Some(arguments) = self.arguments_of(call)
         {
             return match self.admit(cx).await {
-                Ok(()) => self.within_middleware(&**middleware, call, arguments, cx, yields, invocation).await,
+                Ok(()) => {
+                    let around = self.within_middleware(&**middleware, call, arguments, cx, yields, invocation);
+                    Box::pin(around).await
+                }
                 Err(refusal) => self.ended(Err(refusal), call, cx).await,
             };
         }

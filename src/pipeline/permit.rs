@@ -59,11 +59,14 @@ impl Pipeline {
         invocation: Option<&Arc<dyn InvocationLifecycle>>,
     ) -> Result<(Permitted, Vec<ToolEffect>), Refusal> {
         let Validated { tool, call_id, prepared } = call;
-        let (mut prepared, own) = self.own_permission(&tool, prepared, cx).await?;
+        let (mut prepared, own) = match tool.tool.judges_itself() {
+            true => Box::pin(self.own_permission(&tool, prepared, cx)).await?,
+            false => (prepared, None),
+        };
         let mut case = self.case(&tool, &prepared, cx).await?;
         let changes = self.hooks_permit(&case.request, cx).await?;
         if !changes.is_empty() {
-            prepared = self.rewrite(&tool, prepared, changes, cx).await?;
+            prepared = Box::pin(self.rewrite(&tool, prepared, changes, cx)).await?;
             case = self.case(&tool, &prepared, cx).await?;
         }
         let mut answer = self.ask(&case, cx).await?;
@@ -71,14 +74,14 @@ impl Pipeline {
             .map_err(|why| Refusal::denied(format!("the permission handler failed: {why}")))?;
         let settled = async {
             if let Some(update) = wishes.input {
-                prepared = self.rewrite(&tool, prepared, update, cx).await?;
+                prepared = Box::pin(self.rewrite(&tool, prepared, update, cx)).await?;
                 // What a call does depends on its input, so a rewrite may have left what was judged.
-                case = self.case(&tool, &prepared, cx).await?;
+                case = Box::pin(self.case(&tool, &prepared, cx)).await?;
             }
             case.known.tool = own;
             self.carry_out(&case, answer, cx, invocation).await.map(|()| prepared)
-        };
-        let settled = settled.await;
+        }
+        .await;
         // After the decision, whatever it is: rules that were learned with this call are for later ones.
         if let Some(updates) = wishes.updates {
             self.session_rules.apply(updates);
@@ -108,9 +111,6 @@ impl Pipeline {
         prepared: Prepared,
         cx: &CallContext,
     ) -> Result<(Prepared, Option<String>), Refusal> {
-        if !tool.tool.judges_itself() {
-            return Ok((prepared, None));
-        }
         let prepare = cx.preparing();
         let (judge, arguments) = (Arc::clone(&tool.tool), prepared.arguments.clone());
         let work = Box::pin(contained(async move { judge.permission(&arguments, &prepare).await }));
@@ -185,7 +185,8 @@ impl Pipeline {
         }
         let (subject, snapshot) = (subject.clone(), Arc::clone(&cx.snapshot));
         let prepare = cx.preparing();
-        match cx.cancel.run_until(prepare.blocking(move |_| locate(&subject, &snapshot))).await {
+        let located = Box::pin(prepare.blocking(move |_| locate(&subject, &snapshot)));
+        match cx.cancel.run_until(located).await {
             Some(places) => Ok(places?),
             None => Err(Refusal::cancelled(&cx.cancel)),
         }
@@ -228,7 +229,7 @@ impl Pipeline {
                 let refusal = Refusal::denied(message);
                 return Err(if interrupt { refusal.ending_request() } else { refusal });
             }
-            Outcome::Confirm(reasons) => self.confirm(&case.request, &reasons, cx, invocation).await?,
+            Outcome::Confirm(reasons) => Box::pin(self.confirm(&case.request, &reasons, cx, invocation)).await?,
         }
         // Other calls may have taught the Session a denial while somebody thought about this one.
         match self.session_rules.denial(&case.request) {

@@ -60,7 +60,7 @@ impl Pipeline {
                 if text.len() > limit {
                     let chars = text.chars().count();
                     if chars > limit {
-                        self.externalize(call, cx, limit, chars, success).await;
+                        Box::pin(self.externalize(call, cx, limit, chars, success)).await;
                     }
                 }
             }

@@ -23,9 +23,7 @@ impl Pipeline {
         if !self.hooks.has(HookEvent::PreToolUse) {
             return Ok(());
         }
-        let outputs = self
-            .hooks
-            .run(HookEvent::PreToolUse, tool_fields(name, &arguments.object), &cx.cancel)
+        let outputs = Box::pin(self.hooks.run(HookEvent::PreToolUse, tool_fields(name, &arguments.object), &cx.cancel))
             .await
             .map_err(|failure| hook_failed(HookEvent::PreToolUse, failure, cx))?;
         match stop_of(&outputs) {
@@ -53,9 +51,7 @@ impl Pipeline {
         let mut fields = tool_fields(&request.tool_name, &request.input);
         fields.insert("affectedPaths".to_owned(), json!(request.affected_paths));
         fields.insert("toolKind".to_owned(), json!(request.tool_kind));
-        let outputs = self
-            .hooks
-            .run(HookEvent::PermissionRequest, fields, &cx.cancel)
+        let outputs = Box::pin(self.hooks.run(HookEvent::PermissionRequest, fields, &cx.cancel))
             .await
             .map_err(|failure| hook_failed(HookEvent::PermissionRequest, failure, cx))?;
         let why = |reason: Option<String>| reason.unwrap_or_else(|| "a permission hook refused the call".to_owned());
@@ -85,7 +81,7 @@ impl Pipeline {
             let name = if error.kind == ToolErrorType::TimeoutError { "TimeoutError" } else { "Error" };
             fields.insert("error".to_owned(), json!({ "name": name, "message": error.message, "code": error.code }));
         }
-        match self.hooks.run(event, fields, &cx.cancel).await {
+        match Box::pin(self.hooks.run(event, fields, &cx.cancel)).await {
             Ok(outputs) => {
                 if let Some(output) = merged_output(&outputs) {
                     *report.outcome.model_mut() = match output {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
@@ -69,13 +70,17 @@ fn ending_of<'a>(outcome: &'a ToolOutcome, ok: &'static str, failed: &'static st
 }
 
 /// Runs something in its span and notes how it ended. Where nobody listens it only runs.
-pub(super) async fn observed<T: Ended>(span: Span, work: impl Future<Output = T>) -> T {
+///
+/// No `async fn`: the state of one holds what it is given and what it awaits, so that each stage would double the size of
+/// a call, which is moved several times before it runs.
+pub(super) fn observed<T: Ended>(span: Span, work: impl Future<Output = T>) -> impl Future<Output = T> {
     let started = (!span.is_disabled()).then(Instant::now);
-    let done = work.instrument(span.clone()).await;
-    if let Some(started) = started {
-        note(&span, &done.ending(), started.elapsed());
-    }
-    done
+    work.instrument(span.clone()).map(move |done| {
+        if let Some(started) = started {
+            note(&span, &done.ending(), started.elapsed());
+        }
+        done
+    })
 }
 
 /// Milliseconds, to the microsecond.
