@@ -8,6 +8,10 @@ use blade_agent_sdk::schema::Schema;
 use serde_json::Value;
 use tokio::time::Instant;
 
+/// The one the addon has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/arguments");
     let schema = Schema::compile(&std::fs::read_to_string(format!("{folder}/schema.json"))?)?;

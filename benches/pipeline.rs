@@ -19,6 +19,10 @@ use blade_agent_sdk::schema::Schema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+/// The one the addon has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CALLS: u32 = 2_000;
 const SCHEMA: &str = r#"{"type":"object","properties":{"file_path":{"type":"string"},"limit":{"type":"integer",
     "minimum":1},"all":{"type":"boolean","default":false}},"required":["limit"],"additionalProperties":false}"#;

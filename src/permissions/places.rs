@@ -73,10 +73,14 @@ pub fn locate_now(subject: &Subject, snapshot: &ContextSnapshot) -> Option<Vec<P
         // No directory, or none that can be looked at, authorises nothing.
         _ => Some(None),
     };
-    let roots =
+    let roots: Vec<_> =
         snapshot.filesystem_roots.iter().map(known).collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
     let cwd = match &snapshot.cwd {
-        Some(cwd) => known(cwd)?,
+        // Mostly one of the roots: what is known of it need not be asked again.
+        Some(cwd) => match roots.iter().find(|(path, _)| path == cwd) {
+            Some(root) => Some(root.clone()),
+            None => known(cwd)?,
+        },
         None => None,
     };
     let ground = Ground { roots, cwd };
