@@ -9,6 +9,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 /// The one the addon has.
+// With the addon in the build, its allocator is there already.
+#[cfg(not(feature = "node-api"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

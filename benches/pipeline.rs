@@ -20,6 +20,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 /// The one the addon has.
+// With the addon in the build, its allocator is there already.
+#[cfg(not(feature = "node-api"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
