@@ -42,6 +42,18 @@ test('the addon works in one worker, in two at once, and again after they ended'
   assert.deepEqual(await run(WORKERS + source), quiet(...FINITE.map((mode) => `${mode} 0`), '0,0', '0'));
 });
 
+test('the thread that loads the addon first may end before the others', async () => {
+  // The main thread never loads it: what belongs to the first thread is gone when the next one begins.
+  const source = `
+    for (let round = 0; round < 8; round++) {
+      const codes = await Promise.all([worker('tools', true).ended, worker('sessions', true).ended]);
+      say(codes.join());
+      const one = worker('hang'); await one.busy; await one.terminate();
+    }`;
+  const prelude = 'const say = (text) => console.log(text);';
+  assert.deepEqual(await run(WORKERS + source, { prelude }), quiet(...Array(8).fill('0,0')));
+});
+
 test('a Session of the main thread works while workers come and go', async () => {
   const source = `
     const s = await open(() => ({ text: Array(200).fill('x'), }), {});

@@ -28,9 +28,9 @@ const PRELUDE = `
 const NEVER_MS = 30_000;
 
 /** Runs a program and says how it ended: `{ code, signal, lines, errors, late }`. */
-export function run(source, { flags = [], node = process.execPath, cwd = root, env = {} } = {}) {
+export function run(source, { prelude = PRELUDE, flags = [], node = process.execPath, cwd = root, env = {} } = {}) {
   return new Promise((resolve, reject) => {
-    const args = [...flags, '--input-type=module', '--eval', PRELUDE + source];
+    const args = [...flags, '--input-type=module', '--eval', prelude + source];
     const child = spawn(node, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     let out = '';
     let errors = '';
