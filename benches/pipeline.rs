@@ -19,8 +19,7 @@ use blade_agent_sdk::schema::Schema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-/// The one the addon has.
-// With the addon in the build, its allocator is there already.
+/// The one the addon has, where the addon is not in the build and has brought it.
 #[cfg(not(feature = "node-api"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

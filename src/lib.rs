@@ -26,7 +26,3 @@ pub mod session;
 #[cfg(feature = "node-api")]
 #[cfg_attr(test, allow(dead_code, reason = "`#[napi]` registers nothing in a test build; `expect` fails on a module"))]
 pub mod bindings;
-
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod fuzzing;

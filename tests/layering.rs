@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["agent"],
     &["session"],
     &["namzu"],
-    &["bindings", "fuzzing"],
+    &["bindings"],
 ];
 
 /// Imports within one layer. Each pair needs a reason; the pairs must not form a circle.
